@@ -24,7 +24,6 @@ from pathlib import Path
 from command import new_parser, save
 
 from repro.results import artifacts
-from repro.results.artifacts import copy_inside
 from repro.results.frame import FIGURES, record_folders
 from repro.results.provenance import provenance
 from repro.results.record import load, path, places
@@ -57,7 +56,6 @@ def fill(source: Path, results: Path, wanted: int) -> int:
             beside, place = path(source.parent, record), path(results, made)
             made.save(place)
             artifacts.copy(beside, place, record.run)
-            copy_inside(beside, place, record.run)
             n += 1
     if (measured := source / FIGURES / "attention.json").exists():
         (results / source.name / FIGURES).mkdir()

@@ -13,7 +13,9 @@ from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.model.build import build
 from repro.model.config import Hyper
-from repro.results.record import Record
+from repro.results import artifacts
+from repro.results.record import Record, path
+from repro.runs.outputs import note_beside
 from repro.runs.table import Translation
 from repro.training import checkpoint
 from repro.training.run_spec import UNOPENED, RunSpec, path_of
@@ -58,3 +60,10 @@ def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: 
 def its_record(**other: Any) -> Record:
     settings: Any = {**paper_run().settings, "extra_length": 3}
     return paper_run("h=1", "table3_A", **{"run": RUN, "scale": "laptop", "settings": settings, **other})
+
+
+def keep(run: Any, record: Record, results: Path) -> None:
+    """What a sweep keeps beside the record; there are no other test sets to score."""
+    nobody: Any = None
+    note_beside(run, record, nobody, print, nobody)
+    artifacts.copy(run.folder / "record.json", path(results, record), record.run)

@@ -106,12 +106,6 @@ def are_of(place: Path, run: str, texts: Iterable[str] = SPLITS) -> bool:
         return False
 
 
-def drop(place: Path, kept: Iterable[str] = ()) -> None:
-    """Remove the files of one run beside the record at `place`, except those of the `kept` texts."""
-    for file in {*place.parent.glob(own_file(place, "*").name)} - {own_file(place, text) for text in kept}:
-        file.unlink(missing_ok=True)
-
-
 def copy(source: Path, target: Path, run: str) -> None:
     """Copy a run's files from beside the record at `source` to beside that at `target`; other runs' files go.
 
@@ -119,19 +113,25 @@ def copy(source: Path, target: Path, run: str) -> None:
     """
     for text in texts(source):
         if are_of(source, run, [text]) and (found := read(source, text)):
-            write(target, text, found)
-    drop(target, [text for text in texts(target) if are_of(target, run, [text])])
+            there = are_of(target, run, [text]) and read(target, text)
+            if not there or there.about != found.about:
+                write(target, text, found)
+    for file in target.parent.glob(own_file(target, "*").name):
+        if not are_of(target, run, [file.stem.removeprefix(f"{target.stem}.")]):
+            file.unlink(missing_ok=True)
+    if not is_inside_of(target, run):
+        _copy_inside(source, target, run)
 
 
 def publish(folder: Path, own: Path, runs: Mapping[str, str], *, whole: bool = True) -> None:
-    """Write the sentences of all runs of the published table at `folder`, taken from `own` where they are there.
+    """Write the files of all runs of the published table at `folder`, taken from `own` where they are there.
 
     `runs` are all runs of the table, by the stem of their record; sentences of any other run are removed. Of a table
     that is not `whole`, sentences of dev alone are written, and of further sets the scores.
     """
     places = {stem: (folder / f"{stem}.json", own / f"{stem}.json") for stem in sorted(runs)}
-    there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
-    for text in sorted(there | {text for _, place in places.values() for text in texts(place)}):
+    texts_there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
+    for text in sorted(texts_there | {text for _, place in places.values() for text in texts(place)}):
         content = dict[str, Artifact]()
         for stem, both in places.items():
             found = [one for place in both if (one := read(place, text)) and one.about["run"] == runs[stem]]
@@ -140,6 +140,8 @@ def publish(folder: Path, own: Path, runs: Mapping[str, str], *, whole: bool = T
             elif found and text not in SPLITS:
                 content[stem] = found[-1]._replace(columns={})
         _write(folder / f"{text}{SUFFIX}", content)
+    for stem, (there, mine) in places.items():
+        _copy_inside(mine, there, runs[stem])
 
 
 # Other test sets than that of the corpus, such as the other two of Multi30k; they decide nothing
@@ -330,17 +332,13 @@ def is_inside_of(place: Path, run: str) -> bool:
         return False
 
 
-def has_glimpse(place: Path, run: str) -> bool:
-    """Whether that file exists and holds a sentence; for most corpora the text may not be redistributed."""
-    return is_inside_of(place, run) and bool(read_inside(place)[0]["sentences"])
-
-
-def copy_inside(source: Path, target: Path, run: str) -> None:
-    """Copy the run's file from beside the record at `source` to beside that at `target`; another run's file goes.
-
-    A damaged file is not copied. A file of this run at `target` stays where `source` has none.
-    """
+def _copy_inside(source: Path, target: Path, run: str) -> None:
     if is_inside_of(source, run):
         write_inside(target, inside_file(source).read_bytes())
     elif not is_inside_of(target, run):
         inside_file(target).unlink(missing_ok=True)
+
+
+def has_glimpse(place: Path, run: str) -> bool:
+    """Whether that file exists and holds a sentence; for most corpora the text may not be redistributed."""
+    return is_inside_of(place, run) and bool(read_inside(place)[0]["sentences"])

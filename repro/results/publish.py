@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from repro.results import artifacts, provenance, sentences
-from repro.results.artifacts import copy_inside, first_sentences, inside_file, write_inside
+from repro.results.artifacts import first_sentences, inside_file, write_inside
 from repro.results.comparable import by_cell, computed_on, differences, mixtures, seeds_of_rows
 from repro.results.frame import ResultSet, note_rows
 from repro.results.labels import seeds_option
@@ -60,15 +60,13 @@ def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
 
 def publish(own: ResultSet, published: ResultSet) -> None:
     """Write accepted records and rows, and the files beside them; `repro.pages.build` makes the pages."""
-    results, mine = published.folder.parent, own.folder.parent
+    results = published.folder.parent
     for table, records in ((name, of) for name, of in own.tables.items() if of):
         folder = published.folder / table
         every = [*(one for one in published.everything if one.table == table), *records]
         runs = {path(results, one).stem: one.run for one in every}
         kept = {} if is_of_trials(table) else runs
         artifacts.publish(folder, own.folder / table, kept, whole=_is_whole(table))
-        for record in records:
-            copy_inside(path(mine, record), path(results, record), record.run)
         keep_few_insides(folder)
         if is_exploration(table):
             save_together(folder, records)
@@ -186,8 +184,8 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]
         yield from (
-            f"{_of(record)}: {fault}. Delete the files beside its record, and runs/{record.run} too if it has neither "
-            "dev.hyp nor test.hyp; then type its command again."
+            f"{_of(record)}: {fault}. Delete the files beside its record and runs/{record.run}/*.parquet, or the whole "
+            "folder of the run if it has neither dev.hyp nor test.hyp; then type its command again."
             for fault in found
         )
 

@@ -1,9 +1,9 @@
 """What stands beside the record of a run: its outputs, scores on other test sets, what its heads and search do inside.
 
-Outputs are kept when a run is made, and scored again before they are published. The others are made from the
-checkpoints of the run and written to its folder, last of all, so the same command makes them for runs that finished
-earlier. Other test sets lie beside the text; for Multi30k others report those of 2016, 2017 and MSCOCO. What is looked
-inside of is the paper's sentences, and of dev where the text is generated: most texts may not be passed on.
+All is written to the folder of the run, last of all, and copied from there; so the same command makes it for runs that
+finished earlier. Outputs are scored again before they are published; the others are made from checkpoints. Other test
+sets lie beside the text; for Multi30k others report those of 2016, 2017 and MSCOCO. What is looked inside of is the
+paper's sentences, and of dev where the text is generated: most texts may not be passed on.
 """
 
 import hashlib
@@ -47,21 +47,14 @@ NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 
 # Outputs -------------------------------------------------------------------------------------------------------
 
 
-def keep_outputs(run: "RunDir", record: Record, results: Path) -> None:
-    """Save the run's translations beside its record under `results`, with what its BLEU is computed from.
-
-    For a run that parses, save the counts that its F1 is made of. Where the folder of the run no longer has its
-    outputs, nothing is kept there, and publishing says so.
-    """
-    place, held_out = path(results, record), {split: getattr(run.prepared, split) for split in SPLITS}
-    files, parses = {split: run.folder / f"{split}.hyp" for split in SPLITS}, has_brackets(record)
-    if not (parses or has_sentences(record)) or not all(file.exists() for file in files.values()):
-        artifacts.drop(place, [text for text in artifacts.texts(place) if text not in SPLITS])
+def _note_outputs(run: "RunDir", record: Record) -> None:
+    """The run's translations, with what its BLEU is computed from; of a run that parses, the counts of its F1."""
+    place, files = run.folder / RECORD, {split: run.folder / f"{split}.hyp" for split in SPLITS}
+    if artifacts.are_of(place, record.run) or not all(file.exists() for file in files.values()):
         return
-    if artifacts.are_of(place, record.run):
-        return
+    held_out = {split: getattr(run.prepared, split) for split in SPLITS}
     lines = {split: file.read_bytes().decode().split("\n")[:-1] for split, file in files.items()}
-    if parses:
+    if has_brackets(record):
         counts: dict[str, Brackets] = {split: brackets_of(lines[split], held_out[split].references) for split in SPLITS}
         sentences.write_brackets(place, record.run, counts)
         return
@@ -151,9 +144,14 @@ def at_hand(record: Record, cache: Path) -> Corpus | None:
 
 
 def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
-    """Write to the folder of the run what is not there yet, if its checkpoints are; scores also go to MLflow."""
-    place, folder = run.folder / RECORD, run.folder / "checkpoints"
-    texts = _lacking(run, record) if record.status == "finished" else {}
+    """Write to the folder of the run what is not there yet: its outputs and, if its checkpoints are there, the others.
+
+    Scores on other test sets also go to MLflow.
+    """
+    if record.status != "finished":
+        return
+    _note_outputs(run, record)
+    place, folder, texts = run.folder / RECORD, run.folder / "checkpoints", _lacking(run, record)
     is_lacking = has_sentences(record) and not is_inside_of(place, record.run)
     has_checkpoints = all(path_of(folder, step).exists() for step in run.spec.hyper.averaged_steps)
     if not (texts or is_lacking) or not has_checkpoints:
@@ -178,15 +176,6 @@ def note_beside(run: "RunDir", record: Record, tracker: "Tracker", tell: Say, wa
             tracker.ask(lambda: sync(tracker.uri, run.folder))  # the mirror of the training was closed with the record
     finally:
         torch.set_num_threads(threads)
-
-
-def keep_beside(run: "RunDir", record: Record, results: Path, tracker: "Tracker", tell: Say) -> None:
-    """Do the same, and copy the files beside the record under `results`; where one cannot be made, none stays there."""
-    note_beside(run, record, tracker, tell, lambda text, n: lambda done: None)
-    place = path(results, record)
-    if not is_inside_of(place, record.run):
-        artifacts.copy_inside(run.folder / RECORD, place, record.run)
-    artifacts.copy(run.folder / RECORD, place, record.run)
 
 
 # Other test sets -----------------------------------------------------------------------------------------------

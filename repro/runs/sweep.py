@@ -14,6 +14,7 @@ from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.render.text import several, shown
+from repro.results import artifacts
 from repro.results.frame import ResultSet, note_rows
 from repro.results.places import BEST, PUBLISHED
 from repro.results.provenance import is_committed
@@ -24,7 +25,7 @@ from repro.runs.command import Signals
 from repro.runs.forecast import check_room, duration, estimates, memory_of, ordered, parallelism
 from repro.runs.machine import refuse_cards
 from repro.runs.options import USUAL, Options, refuse_published
-from repro.runs.outputs import keep_beside, keep_outputs
+from repro.runs.outputs import note_beside
 from repro.runs.pool import BUSY, DIVERGED, Executor, InProcess, JobResult, Pool
 from repro.runs.progress import Progress, overview
 from repro.runs.refused import refuse_long_lines, refuse_systems
@@ -34,6 +35,7 @@ from repro.runs.table import Table, Task, listed
 from repro.storage import atomic
 from repro.storage.lock import locked
 from repro.tracking.client import Tracker
+from repro.tracking.run_folder import RECORD
 from repro.tracking.views import install_views, view_of
 from repro.training.run_spec import Peer
 
@@ -167,9 +169,11 @@ class Sweep:
         if record and self.is_first:
             # noted after each run: a killed sweep can be published
             note_rows(self.folder, listed(self.tables, self.scale.base, equal_updates=self.scale.equal_updates))
-            keep_outputs(run, record, results)
-            record.save(path(results, record))  # where there is a record, there are both
-            keep_beside(run, record, results, tracker, progress.say)  # these are optional
+            try:
+                note_beside(run, record, tracker, progress.say, lambda text, n: lambda done: None)
+            finally:  # what could be made: it is optional, but where there is a record, it is whole
+                artifacts.copy(run.folder / RECORD, path(results, record), record.run)
+                record.save(path(results, record))
             progress.say(_summary(record))
         progress.finish_run(run.number)
 

@@ -92,6 +92,9 @@ def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Pat
     artifacts.copy(tmp_path / "nowhere.json", other, "r2")
     assert artifacts.texts(other) == [], "of another run than the record"
     assert artifacts.texts(beside) == ["dev", "test"], "of a run whose name begins alike"
+    own_file(beside, "dev").write_bytes(b"damaged")
+    artifacts.copy(one, other, "r1")
+    assert artifacts.are_of(other, "r1"), "whatever is wrong with another"
 
 
 def test_what_is_cut_off_or_overwritten_is_named_with_what_to_do(tmp_path: Path) -> None:

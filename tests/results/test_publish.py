@@ -184,7 +184,7 @@ SPOILT: dict[str, tuple[Callable[[], object], str]] = {
         "lab: expected experiments/lab.py, which has its rows, found none. Publish in a clone, with --from.",
     ),
     "no translations": (
-        lambda: artifacts.drop(path(Path("results/own"), run("x", 2))),
+        lambda: artifacts.copy(Path("nowhere.json"), path(Path("results/own"), run("x", 2)), "another"),
         "lab, row 'x', seed 2: its translations of dev and test are missing.",
     ),
     "nothing": (lambda: shutil.rmtree("results/own/lab"), "results/own/lab: expected records to publish, found none"),
@@ -328,12 +328,12 @@ def test_translations_may_be_older_than_their_keeping_and_stay_though_ones_own_a
     mine, theirs = (path(Path(place), run("x", 1)) for place in ("results/own", "results"))
     own(run("x", 1))
     assert commands.main(["publish", "lab"]) == 0
-    artifacts.drop(mine)
+    artifacts.copy(Path("nowhere.json"), mine, "another")
     assert commands.main(["publish", "lab"]) == 0
     assert artifacts.are_of(theirs, run("x", 1).run)
     artifacts.publish(Path("results/lab/lab"), Path("nowhere"), {})
     own(run("x", 2))
-    artifacts.drop(mine)
+    artifacts.copy(Path("nowhere.json"), mine, "another")
     assert commands.main(["publish", "lab"]) == 0
     assert published().keys() == {"lab/x-seed1.json", "lab/x-seed2.json"}
     assert not artifacts.are_of(theirs, run("x", 1).run)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from kept_sentences import REFERENCES, hypotheses, with_scores
-from looked_inside import HYPER, LINES, RUN, its_record, looked_at
+from looked_inside import HYPER, LINES, RUN, its_record, keep, looked_at, spec_of
 from own_signals import own_signals, places
 from paper_runs import paper_run
 from text_folders import text_folder
@@ -36,7 +36,7 @@ from repro.results.frame import table
 from repro.results.record import Record, load, path
 from repro.results.sentences import Translated, faults, read_hypotheses, read_places
 from repro.runs import outputs
-from repro.runs.outputs import at_hand, keep_beside, keep_outputs, rescored, seen_inside
+from repro.runs.outputs import at_hand, rescored, seen_inside
 from repro.tracking.client import connect
 from repro.training.checkpoint import weights as averaged_weights
 from repro.training.run_spec import path_of
@@ -55,7 +55,10 @@ def a_run(folder: Path, seed: int = 1) -> Any:
         for split, lines in REFERENCES.items()
     }
     return SimpleNamespace(
-        folder=folder, prepared=SimpleNamespace(**prepared), corpus=SimpleNamespace(name="folder", in_tokens=False)
+        folder=folder,
+        prepared=SimpleNamespace(**prepared),
+        corpus=SimpleNamespace(name="folder", in_tokens=False, further={}),
+        spec=spec_of(),  # whose checkpoints are not there
     )
 
 
@@ -64,7 +67,7 @@ def h1(seed: int = 1, **other: Any) -> Record:
 
 
 def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
-    keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
+    keep(a_run(tmp_path / "run"), h1(), tmp_path)
     assert not list(faults(tmp_path, h1()))
     assert read_hypotheses(path(tmp_path, h1()), "test") == hypotheses(1, "test")
     places = read_places(tmp_path, h1(), "dev")
@@ -80,28 +83,15 @@ def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
     made = []
     monkeypatch.setattr(outputs, "Translated", lambda *of, **how: made.append(1) or Translated(*of, **how))
     for _ in range(2):
-        keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
+        keep(a_run(tmp_path / "run"), h1(), tmp_path)
     assert len(made) == 2, "dev and test, once"
     other = replace(h1(2), seed=1)  # the row again, of other code
-    keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
+    keep(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert len(made) == 4
     assert artifacts.are_of(path(tmp_path, other), other.run)
     own_file(path(tmp_path, other), "dev").write_bytes(b"damaged")
-    keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
+    keep(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert not list(faults(tmp_path, other))
-
-
-@pytest.mark.parametrize("why", ["diverged", "no translations"])
-def test_where_a_run_has_none_those_of_another_do_not_stay(tmp_path: Path, why: str) -> None:
-    keep_outputs(a_run(tmp_path / "run"), h1(), tmp_path)
-    run, now = a_run(tmp_path / "run"), h1()
-    if why == "diverged":
-        nothing: Any = {split: dict.fromkeys(now.scores[split]) for split in ("dev", "test")}  # type: ignore[literal-required]
-        now = replace(now, status="diverged", scores=nothing)
-    else:
-        (tmp_path / "run/test.hyp").unlink()
-    keep_outputs(run, now, tmp_path)
-    assert artifacts.texts(path(tmp_path, now)) == []
 
 
 def on_grammar(cache: Path, results: Path, shift: int = 0) -> Record:
@@ -118,15 +108,9 @@ def on_grammar(cache: Path, results: Path, shift: int = 0) -> Record:
     return made
 
 
-def test_text_that_is_generated_is_at_hand_and_scored_again(tmp_path: Path) -> None:
-    made = on_grammar(tmp_path / "cache", tmp_path)
-    assert made.score("dev", "bleu") == pytest.approx(100)
-    assert not list(faults(tmp_path, made))
-    assert rescored(made, tmp_path, tmp_path / "cache") is None
-
-
-def test_counts_that_fit_the_record_but_not_the_text_are_found(tmp_path: Path) -> None:
+def test_generated_text_is_scored_again_and_counts_that_fit_the_record_alone_are_found(tmp_path: Path) -> None:
     whole = on_grammar(tmp_path / "cache", tmp_path)
+    assert (whole.score("dev", "bleu"), rescored(whole, tmp_path, tmp_path / "cache")) == (pytest.approx(100), None)
     on_grammar(tmp_path / "cache", tmp_path / "other", shift=1)
     # translations with counts and scores of others, all of it signed
     shifted = read_hypotheses(path(tmp_path / "other", whole), "dev")
@@ -256,6 +240,18 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     assert not any(file.exists() for file in files)
 
 
+def test_what_cannot_be_made_costs_neither_the_record_nor_its_translations(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside_file(tmp_path / "runs" / record.run / "record.json").unlink()
+    shutil.rmtree(tmp_path / "results")
+    monkeypatch.setattr(outputs, "seen_inside", lambda *_: bytearray(2**60))
+    with pytest.raises(MemoryError):
+        launch(tmp_path)
+    assert load(path(tmp_path / "results", record)) == record
+    assert not [*faults(tmp_path / "results", record)]
+
+
 def test_a_run_that_is_stopped_at_another_test_set_has_its_record_and_goes_on_later(
     first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,11 +328,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Two updates are enough here for a look at the paper's sentences."""
     monkeypatch.setattr(outputs, "LEARNED", HYPER.steps)
     return looked_at(tmp_path / "run")
-
-
-def keep(run: Any, record: Record, results: Path) -> None:
-    nobody: Any = None  # there are no other test sets to score
-    keep_beside(run, record, results, nobody, print)
 
 
 def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from looked_inside import its_record, looked_at
+from looked_inside import its_record, keep, looked_at
 from playwright.sync_api import expect
 from report_records import unjudged
 
@@ -18,7 +18,6 @@ from repro.decoding.inside import entropies
 from repro.render.text import shown
 from repro.results.artifacts import first_sentences, inside_file, packed_inside, read_inside
 from repro.results.record import path
-from repro.runs.outputs import keep_beside
 from repro.web.report import Section, report_html
 from repro.web.sentences import inside_section
 
@@ -28,7 +27,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inside")
     record = its_record()
     record.save(path(folder / "results", record))
-    keep_beside(looked_at(folder / "run"), record, folder / "results", None, print)  # type: ignore[arg-type]
+    keep(looked_at(folder / "run"), record, folder / "results")
     return folder / "results"
 
 
