@@ -64,6 +64,5 @@ def its_record(**other: Any) -> Record:
 
 def keep(run: Any, record: Record, results: Path) -> None:
     """What a sweep keeps beside the record; there are no other test sets to score."""
-    nobody: Any = None
-    note_beside(run, record, nobody, print, nobody)
+    note_beside(run, record, None, print, None)  # type: ignore[arg-type]
     artifacts.copy(run.folder / "record.json", path(results, record), record.run)

@@ -82,6 +82,11 @@ def test_the_page_of_the_package_is_the_readme_without_a_link_to_nowhere(install
     assert re.findall(r"\]\((?!https?://|#)[^)]*\)", page) == []
 
 
+def test_a_wheel_holds_every_file_of_the_package(installed: Path) -> None:
+    ours, theirs = ({file.relative_to(root) for file in (root / "repro").rglob("*.*")} for root in (ROOT, installed))
+    assert {file for file in ours - theirs if file.suffix != ".pyc"} == set()
+
+
 @pytest.mark.slow
 def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
     # from an installed wheel and a copy of the experiment, in folders whose names a shell would take for commands

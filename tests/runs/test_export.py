@@ -61,16 +61,12 @@ def test_the_card_of_a_parser_speaks_of_trees() -> None:
     assert "python -m repro parse makes trees of them" in card
 
 
-def test_a_file_is_no_folder(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").touch()
-    assert main(["export", str(run.folder), "--format", "safetensors", str(tmp_path / "file")]) == 2
-    assert "which is a file" in capsys.readouterr().err
-
-
-def test_one_format_does_not_take_the_folder_of_another_and_is_not_read_as_a_run(
+def test_one_format_takes_neither_a_file_nor_the_folder_of_another_and_is_not_read_as_a_run(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, words = tmp_path / "out", ("export", "--format", "safetensors")
+    (tmp_path / "file").touch()
+    assert "which is a file" in asked(run, capsys, *words, tmp_path / "file", code=2)
     asked(run, capsys, *words, folder)
     origin = json.loads((folder / "run.json").read_bytes())
     (folder / "run.json").write_text(json.dumps({**origin, "format": "huggingface"}))
