@@ -233,10 +233,10 @@ def _common_seeds(frame: "DataFrame") -> Iterable[str]:
 
 def seeds_of_rows(records: Iterable[Record]) -> str:
     """The rows with their seeds: h=1 (seed 1, 2), h=4 (seed 1)."""
-    seeds: dict[str, list[str]] = {}
+    seeds: dict[str, list[int]] = {}
     for record in records:
-        seeds.setdefault(record.row, []).append(str(record.seed))
-    return ", ".join(f"{row} (seed {', '.join(of)})" for row, of in seeds.items())
+        seeds.setdefault(record.row, []).append(record.seed)
+    return ", ".join(f"{row} (seed {', '.join(map(str, sorted(of)))})" for row, of in seeds.items())
 
 
 def _disagreements(facts: Facts) -> Iterable[str]:
