@@ -164,6 +164,13 @@ def size_columns(frame: DataFrame) -> list[Column]:
     ]
 
 
+def operations_columns(frame: DataFrame) -> list[Column]:
+    """Operations of a run's training, also in per cent of the base's."""
+    flops = frame["cost/flops"]
+    share = 100 * flops / flops.where(frame["table"] == BASE).max()
+    return [Column("training", "FLOPs", numbers(flops, ".2e")), Column("training", "% of base", numbers(share, ".0f"))]
+
+
 def cost_columns(frame: DataFrame) -> list[Column]:
     """How long a run took."""
     return [

@@ -25,7 +25,6 @@ from repro.results.record import BASE
 
 TABLE_2_NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
-MUCH = 0.1  # relative difference in operations of training from which on a row is named
 OF_TRANSLATIONS = "translations (dev)"
 ABOUT_PARTS = (
     "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
@@ -90,15 +89,14 @@ def _sections(frame: DataFrame, name: str, judged: Sequence[Judged]) -> Iterator
     ruled = columns.rules_between(list(frame["table"]))
     dev = [*columns.columns_of_dev(frame), *columns.columns_of_last_mean(frame)]
     dev = [one for one in dev if not whole or one.heading != DELTA]
-    flops = [Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))] * systems
     yield from columns.anchor_section(frame)
     yield tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled)
     yield _stated(name, judged)
     yield Heading("What the rows are")
-    yield tabled([row, *columns.setting_columns(frame), *columns.size_columns(frame), *flops], ruled)
+    operations = columns.operations_columns(frame) if systems else []
+    yield tabled([row, *columns.setting_columns(frame), *columns.size_columns(frame), *operations], ruled)
     yield about_settings(frame)
     if systems:
-        yield _unequal(frame)
         yield from _thirds(frame, ruled)
         yield from _along_training(frame)
     yield Heading("Test set and time")
@@ -235,16 +233,6 @@ def length_columns(frame: DataFrame) -> list[Column]:
 
 
 # Sections of systems before the Transformer
-
-
-def _unequal(frame: DataFrame) -> Text:
-    """Names the rows whose training took more or fewer operations than the base's by a tenth; empty without any."""
-    of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
-    if not len(of_base) or not of_base.iloc[0] > 0:
-        return Text("")
-    ratio = frame["cost/flops"] / of_base.iloc[0] - 1
-    told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
-    return Text(f"More than {100 * MUCH:.0f} % from the base's operations: {', '.join(told)}." if told else "")
 
 
 def _thirds(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
