@@ -13,7 +13,7 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.page import Block, Column, Formula, Inline, Link, Listing, Strong, Table, Text, joined, plain
 from repro.render.text import sheet_text
-from repro.results.frame import BESIDE, DataFrame, Series, half_shown
+from repro.results.frame import BESIDE, N_BY_MEAN, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE, LENGTH
 
@@ -101,19 +101,21 @@ def columns_of_dev(frame: DataFrame) -> list[Column]:
 
 
 def columns_of_last_mean(frame: DataFrame) -> list[Column]:
-    """The same by the mean of each run's last checkpoints, with lengths; no columns where no run has it."""
-    if not (counts := frame.attrs["averaged"]):
+    """The same by the mean of each run's last checkpoints, with lengths; none where no row but the base has it."""
+    if not (counts := frame.attrs["averaged"]) or not frame[N_BY_MEAN][~_is_base(frame)].any():
         return []
     group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
     scores = {"PPL": ("ppl", 2), "BLEU": ("bleu", 1), LENGTH: (LENGTH, 3)}
     shown = [(heading, f"last_mean_dev/{name}", decimals) for heading, (name, decimals) in scores.items()]
-    return [column for of in shown if of[1] in frame for column in _to_base(frame, group, *of)]
+    n, known = frame["n"].astype(float), frame[N_BY_MEAN].where(frame[N_BY_MEAN] > 0)
+    of_n = [Column(group, Formula("n"), numbers(known, ".0f"))] if (known < n).any() else []
+    scored = frame.assign(n=known.fillna(n))
+    return [*of_n, *(column for of in shown if of[1] in frame for column in _to_base(scored, group, *of))]
 
 
 def _to_base(frame: DataFrame, group: str, heading: str, score: str, decimals: int) -> list[Column]:
     """A score, and how far the rows are from the base where any is compared with it."""
-    less = frame[f"{score}_to_base"].mask(_is_base(frame))
-    to_base = numbers(less, f"+z.{decimals}f")
+    to_base = numbers(frame[f"{score}_to_base"].mask(_is_base(frame)), f"+z.{decimals}f")
     of_rows = Column(group, heading, spreads(frame, score, decimals))
     return [of_rows, Column(group, DELTA, to_base)] if any(to_base) else [of_rows]
 

@@ -103,14 +103,17 @@ def test_the_mean_of_checkpoints_has_columns_of_its_own() -> None:
     ]
 
 
-def test_only_rows_whose_seeds_all_have_such_scores_have_that_mean() -> None:
+def test_that_mean_is_over_the_seeds_that_have_such_scores_and_says_how_many() -> None:
     frame = frames.table([run("base"), run("h=1"), diverged("h=4", 1)])
     assert not [name for name in frame if "mean" in str(name)]
-    assert not [column for column in columns(frame) if column.group.startswith(MEAN_OF_LAST)]
-    frame = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0), run("h=1", 2, bleu=60.0)])
+    for few in (frame, frames.table([*RUNS[:3], run("h=1")])):
+        assert not [column for column in columns(few) if column.group.startswith(MEAN_OF_LAST)]
+    frame = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0), run("h=1", 2, bleu=60.0), run("h=4", bleu=60.0)])
     assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "59.5 [59.0, 60.0]"
-    assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": ""}
-    assert frame.loc[frame["row"] == "h=1", "last_mean_dev/bleu_to_base"].isna().all()
+    assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": "68.0", "h=4": ""}
+    assert cell(frame, GROUP, "n") == {"base": "3", "h=1": "1", "h=4": ""}
+    assert cell(frame, GROUP, "Δ", nth=1) == {"base": "", "h=1": "+1.0", "h=4": ""}, "to the base of that seed"
+    assert not [one for one in columns(frames.table(RUNS)) if one.group == GROUP and one.heading == "n"], "all have it"
     few = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0, n=4)])
     assert cell(few, f"{MEAN_OF_LAST} 4 to 10 (dev)", "BLEU"), "the heading says how many checkpoints"
 
