@@ -21,6 +21,7 @@ from repro.pages.scale_data import bleu_parts
 from repro.render.markup import markdown
 from repro.render.page import Table, plain
 from repro.results import frame as frames
+from repro.results.details import DECIDES, RATIO_TO_BASE
 from repro.results.frame import table
 from repro.results.record import CorpusFacts, PaperNumbers, Record
 
@@ -42,10 +43,12 @@ def compared(**rows: tuple[float, ...]) -> Any:
 
 def test_rows_stand_by_what_their_seeds_say_the_largest_first() -> None:
     shown = compared(one=(-2.0, -2.0, -2.3), up=(5.0, 6.0, 7.0), more=(9.0, 9.0, 9.0), near=(3.0, 1.0, 1.1), few=(4.0,))
+    lengths = {"base": 0.0, "one": -0.03, "near": 0.01}
+    shown = shown.assign(**{RATIO_TO_BASE: shown["row"].map(lengths), DECIDES: 1.0 * (shown["row"] == "one")})
     assert [plain(line) for line in found(shown).items] == [
         "Better than the base, in BLEU on dev: more +9.0 ± 0.0, up +6.0 ± 2.5.",  # t(2) 4.303 times 1 / sqrt 3
-        "Worse than the base, in BLEU on dev: one −2.1 ± 0.4 (paper −0.9).",
-        "Not told apart from the base, in BLEU on dev: near +1.7 ± 2.8.",
+        "Worse than the base, in BLEU on dev: one −2.1 ± 0.4 (paper −0.9; length −0.030, decides).",
+        "Not told apart from the base, in BLEU on dev: near +1.7 ± 2.8 (length +0.010).",
         "Too few seeds to tell, in BLEU on dev: few +4.0.",
     ]
 

@@ -15,8 +15,7 @@ from table_records import run as of_table
 
 from repro.figures.scores import draw_text_sizes
 from repro.figures.style import save
-from repro.pages.columns import DELTA, row_column, tabled
-from repro.pages.tables import OF_TRANSLATIONS, length_columns
+from repro.pages.columns import DELTA, OF_TRANSLATIONS, length_columns, row_column, tabled
 from repro.results import details
 from repro.results.frame import table
 from repro.results.record import Record, path
