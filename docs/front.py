@@ -76,7 +76,7 @@ def says_on_most_text(row: str, side: int, score: str) -> str:
     largest = on_texts(_read(GENERATED).everything)[row][-1]
     if largest.of_mean is None:
         raise ValueError(f"{row} on {largest.pairs:,} pairs: expected runs with the mean of their last checkpoints.")
-    found = Difference(*largest.of_mean[score], None)
+    found = Difference(*getattr(largest.of_mean, score), None)
     return _borne(found, f"{row} on {largest.pairs:,} pairs", side, score, amount=True)
 
 

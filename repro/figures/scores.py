@@ -216,7 +216,7 @@ def draw_text_sizes(records: Iterable[Record]) -> Drawn:
             f"`python experiments/{TEXT_SIZES_TABLE}.py`."
         )
     cells = [
-        (row, said, one.pairs, one.n, *worth["nll"], *worth["bleu"])
+        (row, said, one.pairs, worth.n, *worth.nll, *worth.bleu)
         for row, ones in found.items()
         for one in ones
         for name, (said, _) in WEIGHTS.items()
@@ -229,7 +229,7 @@ def draw_text_sizes(records: Iterable[Record]) -> Drawn:
         axes.axhline(0, color=style.SOFT, lw=1)
         for i, (row, ones) in enumerate(found.items()):
             for name, (said, dashes) in WEIGHTS.items():
-                of = [(one.pairs, *worth[score]) for one in ones if (worth := getattr(one, name))]
+                of = [(one.pairs, *getattr(worth, score)) for one in ones if (worth := getattr(one, name))]
                 if of:
                     x, y, half = zip(*of, strict=True)
                     look = style.look(i) | {"ls": dashes, "label": style.symbols(f"{row}, {said}")}

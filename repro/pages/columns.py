@@ -13,7 +13,8 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.page import Block, Column, Formula, Inline, Link, Listing, Strong, Table, Text, joined, plain
 from repro.render.text import sheet_text
-from repro.results.frame import BESIDE, DataFrame, Series, half_shown
+from repro.results.details import DECIDES, EMPTY, RATIO, RATIO_TO_BASE
+from repro.results.frame import BESIDE, N_BY_MEAN, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE, LENGTH
 
@@ -25,6 +26,7 @@ MISSING = "missing"
 EXPLORATORY = "exploratory"
 SIZE = "parameters (M)"
 TEST = "BLEU (test)"
+OF_TRANSLATIONS = "translations (dev)"
 MEAN_OF_LAST = "mean of last"  # the prefix of the group of columns for other weights than the paper's
 DELTA = Formula("Δ")
 HEADINGS = {  # for the fields of Hyper: those that the paper writes as symbols are formulas
@@ -100,20 +102,38 @@ def columns_of_dev(frame: DataFrame) -> list[Column]:
     return shown
 
 
+def length_columns(frame: DataFrame) -> list[Column]:
+    """Share of empty translations, length, and its difference to the base if any; none where no row has counts."""
+    if RATIO not in frame:
+        return []
+    of_row = {"empty (%)": spreads(frame, EMPTY, 1), "length": spreads(frame, RATIO, 3), DELTA: _lengths_to_base(frame)}
+    return [Column(OF_TRANSLATIONS, name, texts) for name, texts in of_row.items() if name != DELTA or any(texts)]
+
+
+def _lengths_to_base(frame: DataFrame) -> list[str]:
+    """How much longer each row's translations are than the base's, and where that decides about BLEU; else nothing."""
+    if RATIO_TO_BASE not in frame:
+        return [""] * len(frame)
+    texts = numbers(frame[RATIO_TO_BASE], "+z.3f")
+    return [f"{text}, decides" if is_so == 1 else text for text, is_so in zip(texts, frame[DECIDES], strict=True)]
+
+
 def columns_of_last_mean(frame: DataFrame) -> list[Column]:
-    """The same by the mean of each run's last checkpoints, with lengths; no columns where no run has it."""
-    if not (counts := frame.attrs["averaged"]):
+    """The same by the mean of each run's last checkpoints, with lengths; none where no row but the base has it."""
+    if not (counts := frame.attrs["averaged"]) or not frame[N_BY_MEAN][~_is_base(frame)].any():
         return []
     group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
     scores = {"PPL": ("ppl", 2), "BLEU": ("bleu", 1), LENGTH: (LENGTH, 3)}
     shown = [(heading, f"last_mean_dev/{name}", decimals) for heading, (name, decimals) in scores.items()]
-    return [column for of in shown if of[1] in frame for column in _to_base(frame, group, *of)]
+    n, known = frame["n"].astype(float), frame[N_BY_MEAN].where(frame[N_BY_MEAN] > 0)
+    of_n = [Column(group, Formula("n"), numbers(known, ".0f"))] if (known < n).any() else []
+    scored = frame.assign(n=known.fillna(n))
+    return [*of_n, *(column for of in shown if of[1] in frame for column in _to_base(scored, group, *of))]
 
 
 def _to_base(frame: DataFrame, group: str, heading: str, score: str, decimals: int) -> list[Column]:
     """A score, and how far the rows are from the base where any is compared with it."""
-    less = frame[f"{score}_to_base"].mask(_is_base(frame))
-    to_base = numbers(less, f"+z.{decimals}f")
+    to_base = numbers(frame[f"{score}_to_base"].mask(_is_base(frame)), f"+z.{decimals}f")
     of_rows = Column(group, heading, spreads(frame, score, decimals))
     return [of_rows, Column(group, DELTA, to_base)] if any(to_base) else [of_rows]
 
@@ -162,6 +182,13 @@ def size_columns(frame: DataFrame) -> list[Column]:
         Column(SIZE, "at paper size", numbers(frame["params/paper_size"] / 1e6, ".1f")),
         Column(SIZE, "paper", numbers(frame["paper/params"], ".0f")),
     ]
+
+
+def operations_columns(frame: DataFrame) -> list[Column]:
+    """Operations of a run's training, also in per cent of the base's."""
+    flops = frame["cost/flops"]
+    share = 100 * flops / flops.where(frame["table"] == BASE).max()
+    return [Column("training", "FLOPs", numbers(flops, ".2e")), Column("training", "% of base", numbers(share, ".0f"))]
 
 
 def cost_columns(frame: DataFrame) -> list[Column]:
@@ -300,18 +327,19 @@ NAMED = 6  # rows that are named with their numbers; of further rows only the co
 def found(frame: DataFrame) -> Listing:
     """Which rows are better than the base, which worse, and which are undecided; empty without a base.
 
-    Each line begins with the largest difference: soft alignment +16.6 ± 2.0, ConvS2S +6.8 ± 1.4 (paper +0.3), ...
+    Each line begins with the largest difference: soft alignment +16.6 ± 2.0 (length +0.051), ConvS2S +6.8 ± 1.4, ...
     """
     better, worse = "Better than the base", "Worse than the base"
     near, few = "Not told apart from the base", "Too few seeds to tell"
     groups: dict[str, list[tuple[float, str]]] = {side: [] for side in (better, worse, near, few)}
-    names, printed = labels(frame), numbers(frame["paper/bleu_to_base"], "+z.1f")
-    for name, difference, paper in zip(names, frame.attrs["bleu_to_base"], printed, strict=True):
+    names, printed, lengths = labels(frame), numbers(frame["paper/bleu_to_base"], "+z.1f"), _lengths_to_base(frame)
+    for name, difference, paper, length in zip(names, frame.attrs["bleu_to_base"], printed, lengths, strict=True):
         if difference is None:
             continue
         mean, half = difference
         said = f"{listed_rows([name])} {numbers([mean], '+z.1f')[0]}" + (f" ± {half:.1f}" if half is not None else "")
-        said += f" (paper {paper})" * bool(paper)
+        beside = [f"{what} {of}" for what, of in (("paper", paper), ("length", length)) if of]
+        said += f" ({'; '.join(beside)})" * bool(beside)
         side = few if half is None else near if abs(mean) <= half else better if mean > 0 else worse
         groups[side].append((-abs(mean), said))
     told = {side: [said for _, said in sorted(rows, key=lambda row: row[0])] for side, rows in groups.items() if rows}

@@ -14,24 +14,8 @@ from repro.claims.judge import Judged, may_judge, place_of_scale
 from repro.pages.claims import ABOUT, OF_PAPER, OF_TEXTS, RULES, agreement, group_of, outcomes, settles, told_counts
 from repro.pages.columns import numbers, reading, rules_between, tabled, with_minus
 from repro.pages.scale_data import ScaleData
-from repro.render.page import (
-    Block,
-    Column,
-    Emphasis,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Picture,
-    Strong,
-    Table,
-    Text,
-    Words,
-    blocks,
-    inlines,
-    joined,
-    made_from,
-)
+from repro.render import page
+from repro.render.page import Block, Column, Emphasis, Heading, Link, Listing, Page, Picture, Strong, Table, Text, Words
 from repro.render.text import several
 from repro.results.frame import FIGURES
 
@@ -79,26 +63,26 @@ def page_of_scale(
     links = sorted((Link(title, place, to_page=True) for place, title in titles.items()), key=lambda link: link.text)
     beside = "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
     explored = [
-        (Link(name, name, to_page=True), ": ", *inlines(line)) for name, lines in found.items() for line in lines
+        (Link(name, name, to_page=True), ": ", *page.inlines(line)) for name, lines in found.items() for line in lines
     ]
     return Page(
-        made_from("the records beside it"),
-        blocks(
+        page.made_from("the records beside it"),
+        page.blocks(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
             Text(agreement(data)),
             Listing(tuple(explored)) if data.evidence.is_exploration else outcomes(data.judged),
             Text((count, *_standing(data))),
             _pictures_shown(pictures),
             Heading("Tables"),
-            Listing(((*joined([(link,) for link in links], "; "), "."), beside)),
+            Listing(((*page.joined([(link,) for link in links], "; "), "."), beside)),
             reading(own=data.result_set.own),
         ),
     )
 
 
-def found_in(page: Page) -> list[Words]:
+def found_in(table: Page) -> list[Words]:
     """The findings with which the page of a table begins."""
-    before = takewhile(lambda block: not isinstance(block, Table), page.blocks)
+    before = takewhile(lambda block: not isinstance(block, Table), table.blocks)
     return [item for lines in before if isinstance(lines, Listing) for item in lines.items]
 
 
@@ -106,10 +90,10 @@ def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
     """The page of all pictures of a scale, the paper's first, after a summary; None where there are none."""
     if not pictures:
         return None
-    said = Text(joined([agreement(data), _standing(data)]))
+    said = Text(page.joined([agreement(data), _standing(data)]))
     shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
     heading = Heading(f"Figures at scale {data.runs.scale}", 1)
-    return Page(made_from("the pictures beside it"), blocks(heading, said, shown))
+    return Page(page.made_from("the pictures beside it"), page.blocks(heading, said, shown))
 
 
 def _standing(data: ScaleData) -> Words:
@@ -173,21 +157,19 @@ def page_of_all(scales: Iterable[ScaleData]) -> Page | None:
         return None
     every = [of for of in zip(*(one.judged for one in shown), strict=True) if of[0].claim.is_trained]
     lines = sorted(every, key=lambda of: [*ABOUT].index(group_of(of[0].claim)))
-    judged_here = [line for line in lines if any(one.is_judged for one in line)]
     rules = Link("How verdicts are made", f"{'../..' if shown[0].result_set.own else '..'}/{RULES}")
     return Page(
-        made_from("the verdicts of the scales in this folder"),
-        blocks(
+        page.made_from("the verdicts of the scales in this folder"),
+        page.blocks(
             Heading("What came of the paper's claims, scale by scale", 1),
             Text(f"The {several(len(lines), 'claim')} about trained rows at {several(len(shown), 'scale')}:"),
             Listing(tuple(map(_of_scale, shown))),
             Heading("What came out"),
-            Listing(tuple(_patterns(judged_here))),
+            Listing(tuple(_patterns(lines))),
             tuple(_attention(scales)),
             tuple(_texts(scales)),
             Heading("Claim by claim"),
-            _table(shown, judged_here),
-            Text(_missing(shown, lines)),
+            _table(shown, lines),
             Text(_others(shown, scales)),
             tuple(_untrained(shown[0])),
             Text((_promise(shown), rules, ".")),
@@ -201,7 +183,7 @@ def _of_scale(one: ScaleData) -> Words:
     scale = one.runs.scale
     said = f", which shows {one.runs.claim}: {told_counts(trained)}"
     each = Link("Each with its numbers", f"{scale}/{OF_PAPER.name}", to_page=True), "."
-    return joined([(Link(scale, f"{scale}/README", to_page=True), said), agreement(one), each])
+    return page.joined([(Link(scale, f"{scale}/README", to_page=True), said), agreement(one), each])
 
 
 # Findings beyond single verdicts
@@ -256,8 +238,8 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
     """Claims by pattern: sign as printed at every scale that judged them: 11 claims, 9 of them judged at more ..."""
     groups: dict[tuple[Outcome, ...], list[Verdicts]] = {}
     for line in lines:
-        found = {one.verdict for one in line if one.is_judged}
-        groups.setdefault(tuple(outcome for outcome in OUTCOMES if outcome in found), []).append(line)
+        if found := {one.verdict for one in line if one.is_judged}:
+            groups.setdefault(tuple(outcome for outcome in OUTCOMES if outcome in found), []).append(line)
     for pattern in sorted(groups, key=lambda of: (len(of), [OUTCOMES.index(outcome) for outcome in of])):
         members = groups[pattern]
         more = sum(sum(one.is_judged for one in line) > 1 for line in members)
@@ -265,7 +247,7 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
         where = "every scale that judged them" if is_one else "another"
         twice = f", {more} of them judged at more than one" if more and is_one else ""
         told = f": {'; '.join(line[0].claim.sentence for line in members)}" * (not {*pattern} <= NEITHER)
-        strong = joined([(Strong(outcome),) for outcome in pattern], " at one scale, ")
+        strong = page.joined([(Strong(outcome),) for outcome in pattern], " at one scale, ")
         yield *strong, f" at {where}: {several(len(members), 'claim')}{twice}{told}."
 
 
@@ -315,22 +297,11 @@ def _cell(one: Judged, scale: str) -> Words:
     """The verdict, bold if it is decided; for a scale that is too small, the scale that would be large enough."""
     if one.is_judged:
         return one.verdict if one.verdict in NEITHER else (Strong(one.verdict),)
-    return "not run" if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
-
-
-def _missing(shown: Sequence[ScaleData], lines: Sequence[Verdicts]) -> str:
-    """One sentence on the claims that were judged at no scale."""
-    nowhere = [line[0].claim for line in lines if not any(one.is_judged for one in line)]
-    if not nowhere:
-        return ""
-    small = [claim for claim in nowhere if not any(may_judge(at.runs.scale, claim) for at in shown)]
-    needs = [f"{n} that needs {scale}" for scale, n in Counter(claim.scale for claim in small).items()]
-    told = [*(claim.sentence for claim in nowhere if claim not in small), *needs]
-    return f"Judged at no scale, {len(nowhere)} of the {several(len(lines), 'claim')}: {'; '.join(told)}."
+    return "too few runs" if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
 
 
 def _others(shown: Sequence[ScaleData], scales: Iterable[ScaleData]) -> Words:
     """The scales whose runs settle nothing; nothing where there is none."""
     names = sorted({one.runs.scale for one in scales} - {one.runs.scale for one in shown})
-    links = joined([(Link(name, f"{name}/README", to_page=True),) for name in names], ", ")
+    links = page.joined([(Link(name, f"{name}/README", to_page=True),) for name in names], ", ")
     return ("Exploration, or too few runs to settle anything about trained rows: ", *links, ".") if names else ""

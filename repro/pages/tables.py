@@ -17,7 +17,7 @@ from repro.pages.columns import DELTA, HEADINGS, NAMED, PARTS, TABLE_3, marked, 
 from repro.paper import TABLE_2, TABLE_4, Pair, computed_flops
 from repro.render.page import COMMAND, Block, Code, Column, Heading, Link, Listing, Page, Table, Text, blocks, made_from
 from repro.results.comparable import SCORERS
-from repro.results.details import DECIDES, EMPTY, F1_THIRDS, KEPT, LENGTHS, OVERS, PLACES, RATIO, RATIO_TO_BASE, THIRDS
+from repro.results.details import F1_THIRDS, KEPT, LENGTHS, OVERS, PLACES, THIRDS
 from repro.results.frame import COSTS, DataFrame
 from repro.results.labels import AT_PAPER_SIZE, both, command_of, listed_rows
 from repro.results.places import RETIRED
@@ -25,8 +25,6 @@ from repro.results.record import BASE
 
 TABLE_2_NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
-MUCH = 0.1  # relative difference in operations of training from which on a row is named
-OF_TRANSLATIONS = "translations (dev)"
 ABOUT_PARTS = (
     "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
     "cent of that of the first."
@@ -88,22 +86,21 @@ def _sections(frame: DataFrame, name: str, judged: Sequence[Judged]) -> Iterator
     whole, systems = name == TABLE_3, columns.has_systems(frame)
     row = _under_letters(frame) if whole else row_column(frame)
     ruled = columns.rules_between(list(frame["table"]))
-    dev = [*columns.columns_of_dev(frame), *columns.columns_of_last_mean(frame)]
-    dev = [one for one in dev if not whole or one.heading != DELTA]
-    flops = [Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))] * systems
+    dev = [*columns.columns_of_dev(frame), *columns.length_columns(frame), *columns.columns_of_last_mean(frame)]
+    dev = [one for one in dev if not whole or one.heading != DELTA or one.group == columns.OF_TRANSLATIONS]
     yield from columns.anchor_section(frame)
     yield tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled)
     yield _stated(name, judged)
     yield Heading("What the rows are")
-    yield tabled([row, *columns.setting_columns(frame), *columns.size_columns(frame), *flops], ruled)
+    operations = columns.operations_columns(frame) if systems else []
+    yield tabled([row, *columns.setting_columns(frame), *columns.size_columns(frame), *operations], ruled)
     yield about_settings(frame)
     if systems:
-        yield _unequal(frame)
         yield from _thirds(frame, ruled)
         yield from _along_training(frame)
     yield Heading("Test set and time")
     test, cost = columns.columns_of_test(frame), columns.cost_columns(frame)
-    yield tabled([row, *test, *cost, *length_columns(frame)], ruled)
+    yield tabled([row, *test, *cost], ruled)
     yield from further_section(frame, ruled)
 
 
@@ -219,32 +216,7 @@ def further_section(frame: DataFrame, ruled: Iterable[int]) -> tuple[Block, ...]
     return Heading("Other test sets"), tabled(shown, ruled), Text(ABOUT_FURTHER)
 
 
-def length_columns(frame: DataFrame) -> list[Column]:
-    """Share of empty translations, length, and its difference to the base if any; none where no row has counts."""
-    if RATIO not in frame:
-        return []
-    shown = [
-        Column(OF_TRANSLATIONS, "empty (%)", spreads(frame, EMPTY, 1)),
-        Column(OF_TRANSLATIONS, "length", spreads(frame, RATIO, 3)),
-    ]
-    if RATIO_TO_BASE in frame and frame[RATIO_TO_BASE].notna().any():
-        texts = numbers(frame[RATIO_TO_BASE], "+z.3f")
-        told = [f"{text}, decides" if is_so == 1 else text for text, is_so in zip(texts, frame[DECIDES], strict=True)]
-        shown.append(Column(OF_TRANSLATIONS, DELTA, told))
-    return shown
-
-
 # Sections of systems before the Transformer
-
-
-def _unequal(frame: DataFrame) -> Text:
-    """Names the rows whose training took more or fewer operations than the base's by a tenth; empty without any."""
-    of_base = frame.loc[frame["table"] == BASE, "cost/flops"]
-    if not len(of_base) or not of_base.iloc[0] > 0:
-        return Text("")
-    ratio = frame["cost/flops"] / of_base.iloc[0] - 1
-    told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
-    return Text(f"More than {100 * MUCH:.0f} % from the base's operations: {', '.join(told)}." if told else "")
 
 
 def _thirds(frame: DataFrame, ruled: frozenset[int]) -> tuple[Block, ...]:
@@ -306,7 +278,7 @@ def _sections_of_table_2(frame: DataFrame, judged: Sequence[Judged]) -> Iterator
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
     base = frozenset({int((frame["table"] == BASE).sum())})
     yield Heading("Our runs")
-    yield tabled([*columns_of_table_2(frame, judged), *length_columns(frame)], base)
+    yield tabled([*columns_of_table_2(frame, judged), *columns.length_columns(frame)], base)
     yield Text(ABOUT_OURS)
     yield Heading("What our rows are")  # and how large, which the paper's Table 2 does not print
     yield tabled([row_column(frame), *columns.setting_columns(frame), *columns.size_columns(frame)[:2]], base)

@@ -96,8 +96,7 @@ def with_further(frame: DataFrame, records: Iterable[Record], results: Path) -> 
             scores = [tests[name].scores for tests in found if name in tests]
             line[f"further/{name}/n"] = len(scores)
             for score in SCORERS:
-                values = [number(one, score) for one in scores]
-                line |= spread(f"further/{name}/{score}", [value for value in values if value is not None])
+                line |= spread(f"further/{name}/{score}", [x for of in scores if (x := number(of, score)) is not None])
         lines.append(line)
     return widened(frame, lines, dtype=float) if any(lines) else frame
 
@@ -147,10 +146,9 @@ def with_lengths(frame: DataFrame, records: Iterable[Record], results: Path) -> 
     for line, of, base in zip(lines, scored, bases, strict=True) if any(bases) else ():
         line |= {RATIO_TO_BASE: None, DECIDES: None}
         if pairs := common(of, base) if of is not base else ():
-            ours, theirs = (
-                [statistics.fmean(x) for x in zip(*of_row, strict=True)] for of_row in zip(*pairs, strict=True)
+            (bleu, length), (other, of_other) = (
+                map(statistics.fmean, zip(*of_row, strict=True)) for of_row in zip(*pairs, strict=True)
             )
-            (bleu, length), (other, of_other) = ours, theirs
             decides = length_decides(bleu - other, (bleu, other), (length, of_other))
             line |= {RATIO_TO_BASE: length - of_other, DECIDES: float(decides)}
     return widened(frame, lines, dtype=float) if any(line[RATIO] is not None for line in lines) else frame
@@ -308,17 +306,21 @@ def _gaps(one: Band, other: Band, x: Sequence[float]) -> Floats:
 
 # How rows compare with the base on little text and on much: each with the base that was trained on the same text
 
-SCORES = ("nll", "bleu")  # of dev; the first is log PPL
-Worth = Mapping[str, tuple[float, float | None]]  # by score: the mean, and half the width of its 95 % interval
+
+class Worth(NamedTuple):
+    """A row minus the base on dev: of each score the mean over seeds, and half the width of its 95 % interval."""
+
+    n: int  # seeds of which both have the scores
+    nll: tuple[float, float | None]  # log PPL
+    bleu: tuple[float, float | None]
 
 
 class OnText(NamedTuple):
     """A row minus the base, after the same number of updates on the same text."""
 
     pairs: int
-    n: int  # seeds that both have
-    found: Worth  # by the paper's weights
-    of_mean: Worth | None  # by the mean of the last checkpoints; None where a run was not scored by it
+    found: Worth | None  # by the paper's weights
+    of_mean: Worth | None  # by the mean of the last checkpoints; None where no seed was scored by it
 
 
 def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
@@ -340,7 +342,7 @@ def on_texts(records: Iterable[Record]) -> dict[str, list[OnText]]:
     of_base = runs.pop(_setting(base))
     found = {
         names[what]: [
-            OnText(pairs, len(both), _to_base(both, "dev") or {}, _to_base(both, next(iter(LAST_MEAN))))
+            OnText(pairs, *(_to_base(both, split) for split in ("dev", next(iter(LAST_MEAN)))))
             for pairs, of in by_text.items()
             if (both := common(of, of_base.get(pairs, {})))
         ]
@@ -354,9 +356,9 @@ def _setting(record: Record) -> str:
 
 
 def _to_base(both: Sequence[tuple[Record, Record]], split: str) -> Worth | None:
-    """Each score's mean difference and its interval; None where a run lacks one of the scores."""
-    sides = zip(*both, strict=True)
-    ours, base = ({score: whole(run.score(split, score) for run in of) for score in SCORES} for of in sides)
-    if not all((*ours.values(), *base.values())):
-        return None
-    return {score: interval([a - b for a, b in zip(ours[score], base[score], strict=True)]) for score in SCORES}
+    """The differences over the seeds of which both runs have these scores; None where there is none."""
+    less = [
+        [of[0] - of[1] for pair in both if (of := whole(run.score(split, score) for run in pair))]
+        for score in Worth._fields[1:]
+    ]
+    return Worth(len(less[0]), *map(interval, less)) if all(less) else None

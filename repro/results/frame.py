@@ -20,6 +20,7 @@ from repro.results.departures import departures
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.record import (
     BASE,
+    LAST_MEAN,
     PROGRAM,
     TOGETHER,
     TRANSLATION,
@@ -60,6 +61,7 @@ ROWS_FILE = "rows.json"  # beside the tables of a scale: the rows that its exper
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 # scores whose difference to the base has a column
 TO_BASE = [f"{of}/{name}" for of in ("dev", "paper", "last_mean_dev") for name in ("ppl", "bleu", "length")]
+N_BY_MEAN = "last_mean/n"  # of a row's runs, those scored by the mean of their last checkpoints: older ones are not
 BESIDE = [  # the columns of a published table that are shown beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
@@ -325,16 +327,9 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]], bases: Sequen
 def _pairs(
     runs: Sequence[Sequence[Record]], bases: Sequence[int | None], score: str
 ) -> list[tuple[dict[int, float], dict[int, float]]]:
-    """For each row, the scores by seed of itself and of its base."""
-    by_seed = [_by_seed(of, score) for of in runs]
+    """For each row, the scores by seed of itself and of its base, of the runs that have this score."""
+    by_seed = [{run.seed: x for run in of if (x := run.score(*score.split("/"))) is not None} for of in runs]
     return [(ours, {} if base is None else by_seed[base]) for ours, base in zip(by_seed, bases, strict=True)]
-
-
-def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:
-    """The score of each finished run by seed; empty if one run lacks it, since a mean is over all seeds or none."""
-    found = {run.seed: run.score(*score.split("/")) for run in runs if run.status == "finished"}
-    known = {seed: value for seed, value in found.items() if value is not None}
-    return known if len(known) == len(found) else {}
 
 
 def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
@@ -368,8 +363,11 @@ def _line(key: tuple[str, str], row: Listed, runs: Sequence[Record], scores: Seq
         line["average_every"] = None  # nothing is averaged, so it has no effect
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {f"paper/{name}": value for name, value in row.paper.items()}
+    by_mean = [run for run in finished if run.last_mean]
+    line |= {N_BY_MEAN: len(by_mean)} if {score.split("/")[0] for score in scores} & LAST_MEAN.keys() else {}
     for score in scores:
-        line |= spread(score, whole(run.score(*score.split("/")) for run in finished))
+        split, name = score.split("/")
+        line |= spread(score, whole(run.score(split, name) for run in (by_mean if split in LAST_MEAN else finished)))
     for name in COSTS:
         values = [vars(run)["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None

@@ -28,7 +28,7 @@ from repro.figures.scores import (
     points,
 )
 from repro.pages import claims
-from repro.results.details import OnText
+from repro.results.details import OnText, Worth
 from repro.results.record import Record, path
 from repro.results.sentences import write_sentences
 
@@ -179,8 +179,8 @@ def test_no_word_lies_over_another_or_outside(names: Sequence[str], a_record: Ma
 
 
 def test_up_is_better_by_either_score_on_every_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    worse: Any = {"nll": (0.25, 0.1), "bleu": (-2.0, None)}
-    found = {"h=1": [OnText(3_000, 3, worse, None), OnText(6_000, 2, worse, worse)]}
+    worse = Worth(2, nll=(0.25, 0.1), bleu=(-2.0, None))
+    found = {"h=1": [OnText(3_000, worse, None), OnText(6_000, worse, worse)]}
     monkeypatch.setattr(scores, "on_texts", lambda records: found)
     figure: Any = scores.draw_text_sizes([])[0]
     for axes, value in zip(figure.axes, (-0.25, -2.0), strict=True):

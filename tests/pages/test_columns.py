@@ -14,23 +14,14 @@ from table_records import cell, columns, diverged, run
 from repro.claims.catalogue import ACCURACY, B0, BLEU, CLAIMS, D256, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
+from repro.pages import columns as of_frame
 from repro.pages import tables
-from repro.pages.columns import (
-    MEAN_OF_LAST,
-    NAMED,
-    NGRAMS,
-    OF_TEST,
-    anchor_section,
-    found,
-    scored,
-    sheet,
-    verdict_columns,
-    with_minus,
-)
+from repro.pages.columns import MEAN_OF_LAST, NAMED, anchor_section, found, sheet
 from repro.pages.scale_data import bleu_parts
 from repro.render.markup import markdown
 from repro.render.page import Table, plain
 from repro.results import frame as frames
+from repro.results.details import DECIDES, RATIO_TO_BASE
 from repro.results.frame import table
 from repro.results.record import CorpusFacts, PaperNumbers, Record
 
@@ -52,10 +43,12 @@ def compared(**rows: tuple[float, ...]) -> Any:
 
 def test_rows_stand_by_what_their_seeds_say_the_largest_first() -> None:
     shown = compared(one=(-2.0, -2.0, -2.3), up=(5.0, 6.0, 7.0), more=(9.0, 9.0, 9.0), near=(3.0, 1.0, 1.1), few=(4.0,))
+    lengths = {"base": 0.0, "one": -0.03, "near": 0.01}
+    shown = shown.assign(**{RATIO_TO_BASE: shown["row"].map(lengths), DECIDES: 1.0 * (shown["row"] == "one")})
     assert [plain(line) for line in found(shown).items] == [
         "Better than the base, in BLEU on dev: more +9.0 ± 0.0, up +6.0 ± 2.5.",  # t(2) 4.303 times 1 / sqrt 3
-        "Worse than the base, in BLEU on dev: one −2.1 ± 0.4 (paper −0.9).",
-        "Not told apart from the base, in BLEU on dev: near +1.7 ± 2.8.",
+        "Worse than the base, in BLEU on dev: one −2.1 ± 0.4 (paper −0.9; length −0.030, decides).",
+        "Not told apart from the base, in BLEU on dev: near +1.7 ± 2.8 (length +0.010).",
         "Too few seeds to tell, in BLEU on dev: few +4.0.",
     ]
 
@@ -69,9 +62,9 @@ def test_of_many_rows_the_others_are_counted_and_of_none_nothing_is_said() -> No
 
 
 def test_rows_that_are_not_compared_stand_with_their_scores() -> None:
-    assert [plain(line) for line in scored(compared(one=(2.0, 2.0, 2.0)), "test/bleu", "BLEU on test").items] == [
-        "BLEU on test: base 52.0 ± 2.5, one 54.0 ± 2.5."
-    ]
+    assert [
+        plain(line) for line in of_frame.scored(compared(one=(2.0, 2.0, 2.0)), "test/bleu", "BLEU on test").items
+    ] == ["BLEU on test: base 52.0 ± 2.5, one 54.0 ± 2.5."]
 
 
 # The mean of the last checkpoints
@@ -113,14 +106,17 @@ def test_the_mean_of_checkpoints_has_columns_of_its_own() -> None:
     ]
 
 
-def test_only_rows_whose_seeds_all_have_such_scores_have_that_mean() -> None:
+def test_that_mean_is_over_the_seeds_that_have_such_scores_and_says_how_many() -> None:
     frame = frames.table([run("base"), run("h=1"), diverged("h=4", 1)])
     assert not [name for name in frame if "mean" in str(name)]
-    assert not [column for column in columns(frame) if column.group.startswith(MEAN_OF_LAST)]
-    frame = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0), run("h=1", 2, bleu=60.0)])
+    for few in (frame, frames.table([*RUNS[:3], run("h=1")])):
+        assert not [column for column in columns(few) if column.group.startswith(MEAN_OF_LAST)]
+    frame = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0), run("h=1", 2, bleu=60.0), run("h=4", bleu=60.0)])
     assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "59.5 [59.0, 60.0]"
-    assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": ""}
-    assert frame.loc[frame["row"] == "h=1", "last_mean_dev/bleu_to_base"].isna().all()
+    assert cell(frame, GROUP, "BLEU") == {"base": "68.0 ± 2.5", "h=1": "68.0", "h=4": ""}
+    assert cell(frame, GROUP, "n") == {"base": "3", "h=1": "1", "h=4": ""}
+    assert cell(frame, GROUP, "Δ", nth=1) == {"base": "", "h=1": "+1.0", "h=4": ""}, "to the base of that seed"
+    assert not [one for one in columns(frames.table(RUNS)) if one.group == GROUP and one.heading == "n"], "all have it"
     few = frames.table([*RUNS[:3], both("h=1", 1, 59.0, 68.0, n=4)])
     assert cell(few, f"{MEAN_OF_LAST} 4 to 10 (dev)", "BLEU"), "the heading says how many checkpoints"
 
@@ -142,7 +138,7 @@ def worse(row: str) -> Claim:
 
 
 def shown(frame: Any, *of: Judged) -> dict[str, str]:
-    columns = verdict_columns(frame, of)
+    columns = of_frame.verdict_columns(frame, of)
     return dict(zip(frame["row"], columns[0].texts, strict=True)) if columns else {}  # type: ignore[arg-type]
 
 
@@ -173,9 +169,9 @@ def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
     along = Claim(id="C4", where="6.2", says="More is better", kind="trend", rows=(H1, B0), sizes=(1, 8))
     alike = Claim(id="C6", where="6.2", says="Four do as well", kind="equivalence", rows=(B0, H4))
     found = judged(among_others, "sign as printed"), judged(along, "sign as printed")
-    assert not verdict_columns(of_rows(*HEADS), found)
+    assert not of_frame.verdict_columns(of_rows(*HEADS), found)
     unknown = judged(alike, "not judged")
-    assert not verdict_columns(of_rows(*HEADS), [unknown]), "nothing is known of any row"
+    assert not of_frame.verdict_columns(of_rows(*HEADS), [unknown]), "nothing is known of any row"
     found = judged(worse(H1), "sign as printed"), unknown
     assert shown(of_rows(*HEADS), *found) == {"base": "", "h=1": "sign as printed", "h=4": "not judged"}
 
@@ -209,7 +205,7 @@ def test_no_direction_of_the_list_names_a_base_twice() -> None:
 
 def test_numbers_of_a_sentence_are_written_as_in_tables() -> None:
     said = "log PPL between -0.32 and -1e-05; (-3) in newstest2013-14, 3-5, S-1"
-    assert with_minus(said) == "log PPL between −0.32 and −1e-05; (−3) in newstest2013-14, 3-5, S-1"
+    assert of_frame.with_minus(said) == "log PPL between −0.32 and −1e-05; (−3) in newstest2013-14, 3-5, S-1"
 
 
 # Published scores of the anchor
@@ -251,7 +247,11 @@ def test_precisions_and_brevity_stand_beside_the_published_ones() -> None:
     # by hand: 8 and 12 tokens, references of 10 each, so no penalty; of 20 tokens 15 are right, of 18 pairs 9
     assert bleu_parts(20, 20, *(15, 9, 4, 2), *(20, 18, 16, 14)) == pytest.approx([75, 50, 25, 100 * 2 / 14, 100])
     assert bleu_parts(16, 20, *(15, 9, 4, 2), *(16, 14, 12, 10))[-1] == pytest.approx(100 * math.exp(1 - 20 / 16))
-    with_parts = {f"{OF_TEST}/{name}{end}": 1.0 for name in NGRAMS for end in ("", "_half_width", "_min", "_max")}
+    with_parts = {
+        f"{of_frame.OF_TEST}/{name}{end}": 1.0
+        for name in of_frame.NGRAMS
+        for end in ("", "_half_width", "_min", "_max")
+    }
     frame = table(tried(40.9, 41.0, 41.1), base=[]).assign(**with_parts)
     [beside] = [block for block in anchor_section(frame) if isinstance(block, Table)]
     assert {column.heading: plain(column.texts[0]).split(" ", 3)[-1] for column in beside.columns[-5:]} == {

@@ -115,9 +115,6 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
 # Over all scales
 
 
-TRAINED = [claim for claim in CLAIMS if claim.is_trained]
-
-
 def at(scale: str, **verdicts: Outcome) -> Any:
     """A scale that judged these claims of the paper and no other."""
     return SimpleNamespace(
@@ -170,7 +167,10 @@ def items(made: Page, heading: str) -> list[str]:
 
 def test_a_verdict_stands_at_its_own_scale() -> None:
     cells = {claim: (line["laptop"], line["captions-bf16"]) for claim, line in grid(shown(LAPTOP, CAPTIONS)).items()}
-    assert cells == {
+    few = "too few runs"
+    assert cells.pop("C28c") == ("needs captions", few), "what no scale judged stands there, too"
+    others = [(few, few), ("needs captions", few), ("needs paper", "needs paper")]
+    assert {claim: of for claim, of in cells.items() if of not in others} == {
         "C27a": ("opposite sign", "opposite sign"),
         "C28b": ("undetermined", "undetermined"),
         "C29a": ("sign as printed", "sign as printed"),

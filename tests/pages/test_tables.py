@@ -17,7 +17,7 @@ from table_records import at_the_end, columns, own, run, save
 
 from repro.pages import tables
 from repro.pages.build import build_scale
-from repro.pages.columns import sheet, spreads
+from repro.pages.columns import operations_columns, sheet, spreads
 from repro.pages.tables import columns_of_table_2
 from repro.render.markup import markdown
 from repro.render.page import plain
@@ -262,12 +262,14 @@ def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
         ladder_run("One", seed, tmp_path)
     written = made_of_own(tmp_path)
     page, sheet = (written[tmp_path / "lab" / f"ladder.{kind}"] for kind in ("md", "csv"))
-    assert "## By length" in page
+    assert page.index("(dev)<br>length") < page.index("## What the rows are") < page.index("## By length")
     heads = [line.strip("|").split("|")[1:] for line in page.split("\n") if "shortest" in line or "kept (%)" in line]
     assert [word.strip().rpartition("<br>")[2] for head in heads for word in head] == [
         "shortest", "middle", "longest", "first", "second", "last", "kept (%)",
     ]  # fmt: skip
-    assert "FLOPs" in page
+    twice = paper_run("One", "ladder", cost=paper_run().cost | {"flops": 2 * paper_run().cost["flops"]})
+    shown = [column.texts for column in operations_columns(table([twice], base=[paper_run()]))]
+    assert (shown[0][0] in page, shown[1]) == (True, ["100", "200"])
     assert "dev/bleu/longest" in sheet.partition("\n")[0]
     assert "Runs differ in deciding code" not in page
 

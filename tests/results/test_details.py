@@ -15,8 +15,7 @@ from table_records import run as of_table
 
 from repro.figures.scores import draw_text_sizes
 from repro.figures.style import save
-from repro.pages.columns import DELTA, row_column, tabled
-from repro.pages.tables import OF_TRANSLATIONS, length_columns
+from repro.pages.columns import DELTA, OF_TRANSLATIONS, length_columns, row_column, tabled
 from repro.results import details
 from repro.results.frame import table
 from repro.results.record import Record, path
@@ -308,17 +307,16 @@ RUNS = [
 def test_each_row_stands_beside_the_base_of_its_text_and_seed_and_is_drawn_so(tmp_path: Path) -> None:
     [(row, found)] = details.on_texts(RUNS).items()
     assert row == "h=1", "as it is called on the first text"
-    assert [(one.pairs, one.n) for one in found] == [(3_000, 3), (6_000, 2)]
-    mean, half = found[0].found["bleu"]
-    assert (mean, half) == (-3.0, pytest.approx(4.303 / 3**0.5, abs=1e-3))
-    assert found[1].found["bleu"] == (1.0, None)
-    assert found[1].found["nll"][0] < 0 < found[0].found["nll"][0]
-    assert [one.of_mean for one in found] == [None, None]
+    assert [(one.pairs, one.of_mean) for one in found] == [(3_000, None), (6_000, None)]
+    few, more = (one.found for one in found)
+    assert few[::2] == (3, (-3.0, pytest.approx(4.303 / 3**0.5, abs=1e-3)))
+    assert more[::2] == (2, (1.0, None))
+    assert more.nll[0] < 0 < few.nll[0]
     lines = [line.split(",") for line in save(tmp_path, draw_text_sizes(RUNS)[1]).read_text("utf-8").splitlines()[1:]]
     assert [[line[0], *line[2:4], line[6]] for line in lines] == [["h=1", "3000", "3", "-3"], ["h=1", "6000", "2", "1"]]
 
 
-def test_by_the_mean_of_the_last_checkpoints_it_is_told_where_every_run_has_it() -> None:
+def test_by_the_mean_of_the_last_checkpoints_it_is_over_the_seeds_that_were_scored_so() -> None:
     def scored(record: Record, bleu: float) -> Record:
         dev = {**record.scores["dev"], "bleu": bleu}
         of_mean: Any = {"steps": [1, 2], "weights": "ab" * 32, "seconds": 1.0, "dev": dev, "test": dev}
@@ -326,9 +324,9 @@ def test_by_the_mean_of_the_last_checkpoints_it_is_told_where_every_run_has_it()
 
     [base, other], [row, second] = RUNS[4:6], RUNS[7:9]
     alike = [scored(base, 70.0), scored(other, 80.0), scored(row, 72.0), scored(second, 86.0)]
-    [found] = details.on_texts([*RUNS[:4], *alike])[row.row]
-    [lacking] = details.on_texts([*RUNS[:4], *alike[:3], second])[row.row]
-    assert (found.of_mean and found.of_mean["bleu"], lacking.of_mean) == ((4.0, None), None)
+    for runs, n, mean in ((alike, 2, 4.0), ([*alike[:3], second], 1, 2.0)):
+        [found] = details.on_texts([*RUNS[:4], *runs])[row.row]
+        assert [one[::2] for one in found[1:]] == [(2, (1.0, None)), (n, (mean, None))]
 
 
 def test_other_languages_and_other_corpora_are_none_of_these_texts() -> None:
