@@ -83,6 +83,7 @@ AS_PUBLISHED = (
     "them are of the same runs by rows + seeds, an analysis that was chosen when they were known, so what it makes of "
     f"them is exploration; seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} will confirm it or not. "
 )
+CHOSEN = "†: looked at when this scale's text was chosen, so fresh seeds say whether its sign lasts on it, and no more."
 BELOW = "At this scale a verdict speaks of the sign of a difference: model and text are not the paper's."
 
 
@@ -198,10 +199,11 @@ def told_counts(judged: Iterable[Judged]) -> str:
 def _tables(members: Sequence[Judged], data: ScaleData, of: Subject) -> Iterator[Block]:
     """The verdicts, ruled between tables, then the numbers of each score; notes for the reader."""
     tables, names = [one.claim.table for one in members], Column("", "claim", [one.claim.id for one in members])
+    chosen = [" †" * (one.claim.chose == data.runs.scale) for one in members]
     what = (
         names,
         Column("", "table", tables, is_words=True),
-        Column("", of.said, [one.sentence for one in members], is_words=True),
+        Column("", of.said, [one.sentence + mark for one, mark in zip(members, chosen, strict=True)], is_words=True),
         Column("", "n", [_seeds(one) for one in members]),
         Column("", "verdict", [_verdict(one) for one in members], is_words=True),
     )
@@ -209,7 +211,7 @@ def _tables(members: Sequence[Judged], data: ScaleData, of: Subject) -> Iterator
     for _, shown in itertools.groupby(claim_numbers(members, _lengths(data)), key=lambda column: column.group):
         yield tabled([names, *shown])
     notes = [f"{one.claim.id}: {one.claim.note}" for one in members if one.claim.note]
-    yield Listing(tuple(notes))
+    yield Listing((*notes, *[CHOSEN] * any(chosen)))
 
 
 def _verdict(one: Judged) -> Words:

@@ -101,6 +101,14 @@ def test_todays_analysis_is_shown_beside_a_published_verdict_and_a_void_one_is_s
     )
 
 
+def test_a_claim_by_which_the_text_was_chosen_has_a_dagger_there_and_nowhere_else() -> None:
+    text = page_of([told("C28b", "sign as printed"), told("C31b", "sign as printed")])
+    assert [cells(text, id)[0][2][-1] for id in ("C31b", "C28b")] == ["†", "t"]
+    assert text.count("†: looked at when this scale's text was chosen") == 1
+    assert "†" not in page_of([told("C28b", "sign as printed")])
+    assert "†" not in page_of([told("C31b", "sign as printed")], scale="captions")
+
+
 def test_how_long_translations_are_changes_their_own_cells_and_nothing_else(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
