@@ -18,6 +18,7 @@ from repro.pages.columns import comma_separated, marked, numbers, rules_between,
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.text import several
+from repro.results.comparable import computed_on
 from repro.results.details import RATIO, length_decides
 from repro.results.frame import whole
 from repro.results.labels import label
@@ -106,6 +107,7 @@ def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
             Heading("How it was judged"),
             Text(_not_answered(judged, data.evidence, scale)),
             Text(promise(judged, scale, data.evidence)),
+            Text(_processors(answered, data.evidence)),
             exploration(data.evidence) if is_of_paper else (),
             Text((rules, f". List of claims: {catalogue_digest()}.")),
         ),
@@ -172,6 +174,16 @@ def promise(judged: Iterable[Judged], scale: str, evidence: Evidence) -> str:
     fresh = PROMISE.format(n) * bool(n)
     published = AS_PUBLISHED.format(f"{len(old)}, {', '.join(old)}" if n else len(old)) * bool(old)
     return (fresh + published + BELOW * (not may_judge_sizes(scale))).strip()
+
+
+def _processors(answered: Iterable[Judged], evidence: Evidence) -> str:
+    """The claims whose rows had runs of one seed on several processors, whose difference may look like that of rows."""
+    named = []
+    for one in answered:
+        runs = evidence.explored if one.explored else evidence.taken
+        places = {(run.seed, computed_on(run.stamp)) for row in one.claim.rows for run in runs.get(row, ())}
+        named += [one.claim.id] * (len(places) > len({seed for seed, _ in places}))
+    return f"Rows of one seed ran on different processors, which may differ, too: {', '.join(named)}." * bool(named)
 
 
 def settles(judged: Iterable[Judged]) -> bool:

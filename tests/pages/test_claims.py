@@ -109,6 +109,21 @@ def test_a_claim_by_which_the_text_was_chosen_has_a_dagger_there_and_nowhere_els
     assert "†" not in page_of([told("C31b", "sign as printed")], scale="captions")
 
 
+def test_rows_that_ran_on_other_processors_in_one_seed_are_named_and_still_judged() -> None:
+    records = [*around("base", "base", 25.8, -1), *around("table3_A", "h=1", 20.0), *around("table3_B", "d_k=16", 20)]
+
+    def runs(*others: tuple[str, int]) -> Evidence:
+        """The runs of these rows and seeds on another processor."""
+        on = ["y" if (one.row, one.seed) in others else "x" for one in records]
+        return small([replace(one, stamp={**one.stamp, "device": x}) for one, x in zip(records, on, strict=True)])
+
+    every_row = [(row, 10) for row in ("base", "h=1", "d_k=16")]
+    for others, named in ((every_row[1:2], ["C28b"]), (every_row[:1], ["C28b, C29a"]), (every_row, []), ([], [])):
+        text = page_of(judge(found := runs(*others)), found)
+        assert re.findall(r"on different processors, which may differ, too: (.*)\.", text) == named
+        assert "declared before the runs: 2;" in text
+
+
 def test_how_long_translations_are_changes_their_own_cells_and_nothing_else(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
