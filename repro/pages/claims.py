@@ -18,6 +18,7 @@ from repro.pages.columns import comma_separated, marked, numbers, rules_between,
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, made_from
 from repro.render.text import several
+from repro.results.comparable import computed_on
 from repro.results.details import RATIO, length_decides
 from repro.results.frame import whole
 from repro.results.labels import label
@@ -72,19 +73,19 @@ MARKS: dict[Outcome, str] = {
 RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS = marked(
     "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. **paper** is the "
-    "same as printed, **ratio** ours over it, **found from** the size that would have been found with a chance of 80 % "
-    "where nothing was."
+    "same as printed, **ratio** ours over it, **found from** the size found with a chance of 80 %, where nothing was."
 )
 PROMISE = (
-    f"Judged by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
-    f"runs; the chance of any wrong verdict about trained rows on this page is meant to be {100 * ALPHA:g} %."
+    f"Verdicts by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
+    f"runs: {{}}; the chance of any wrong one among them is meant to be {100 * ALPHA:g} %. "
 )
 AS_PUBLISHED = (
-    f"The verdicts are those published before {FIRST_SEED} was the first seed, by the rules of their time. The numbers "
-    "are of the same runs by rows + seeds, an analysis that was chosen when they were known, so what it makes of them "
-    f"is exploration; seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} will confirm it or not."
+    f"Verdicts published before {FIRST_SEED} was the first seed, by the rules of their time: {{}}. The numbers beside "
+    "them are of the same runs by rows + seeds, an analysis that was chosen when they were known, so what it makes of "
+    f"them is exploration; seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} will confirm it or not. "
 )
-BELOW = " At this scale a verdict speaks of the sign of a difference: model and text are not the paper's."
+CHOSEN = "†: looked at when this scale's text was chosen, so fresh seeds say whether its sign lasts on it, and no more."
+BELOW = "At this scale a verdict speaks of the sign of a difference: model and text are not the paper's."
 
 
 def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
@@ -101,11 +102,12 @@ def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
             Text(f"{several(len(answered), of.name[:-1])} can be answered here: {told_counts(answered)}"),
             () if is_of_paper else outcomes(answered, of),
             Text(ABOUT_NUMBERS if answered else ""),
-            _tables(answered, _lengths(data), of) if answered else (),
+            _tables(answered, data, of) if answered else (),
             _other_rows(answered, data) if is_of_paper else (),
             Heading("How it was judged"),
             Text(_not_answered(judged, data.evidence, scale)),
             Text(promise(judged, scale, data.evidence)),
+            Text(_processors(answered, data.evidence)),
             exploration(data.evidence) if is_of_paper else (),
             Text((rules, f". List of claims: {catalogue_digest()}.")),
         ),
@@ -114,17 +116,14 @@ def page(data: ScaleData, of: Subject = OF_PAPER) -> Page:
 
 def _lengths(data: ScaleData) -> dict[str, float]:
     """The length of translations of dev over that of their references, by "table/row", where known."""
-    known = [frame[frame[RATIO].notna()] for frame in data.frames.values() if RATIO in frame]
-    return {
-        f"{table}/{row}": float(of) for frame in known for table, row, of in frame[["table", "row", RATIO]].to_numpy()
-    }
+    known = [frame[["table", "row", RATIO]].dropna() for frame in data.frames.values() if RATIO in frame]
+    return {f"{table}/{row}": float(of) for frame in known for table, row, of in frame.to_numpy()}
 
 
 def is_answered(one: Judged, scale: str) -> bool:
     """Whether the page has an answer to a claim about trained rows: it was judged, or has numbers to explore."""
-    if not one.claim.is_trained or not may_judge(scale, one.claim):
-        return False
-    return one.is_judged or one.explored not in (None, "not judged")
+    may_be = one.claim.is_trained and may_judge(scale, one.claim)
+    return may_be and (one.is_judged or one.explored not in (None, "not judged"))
 
 
 def agreement(data: ScaleData) -> str:
@@ -144,9 +143,9 @@ def agreement(data: ScaleData) -> str:
 
 def _beside_print(evidence: Evidence, of: Endpoint) -> Iterator[tuple[float, float]]:
     """The rows of Table 3 less the base, ours and as printed, where there are both."""
-    printed = {row: less for row in TABLE3 if row != B0 and (less := _printed_to_base(evidence, row, of)) is not None}
-    for row, less in printed.items():
-        if found := to_base(evidence, row, of):
+    for row in TABLE3:
+        less = _printed_to_base(evidence, row, of)
+        if row != B0 and less is not None and (found := to_base(evidence, row, of)):
             yield found.value, less
 
 
@@ -156,30 +155,35 @@ def _printed_to_base(evidence: Evidence, row: str, of: Endpoint) -> float | None
     return found[0] - found[1] if len(found) == 2 else None
 
 
-def outcomes(judged: Iterable[Judged], of: Subject = OF_PAPER) -> Listing:
+def outcomes(judged: Sequence[Judged], of: Subject = OF_PAPER) -> Listing:
     """The judged claims or statements about trained rows in their own words, by outcome."""
-    said: dict[Outcome, list[str]] = {outcome: [] for outcome in OUTCOMES if outcome != "not judged"}
-    for one in judged:
-        if one.claim.is_trained and one.verdict in said:
-            said[one.verdict].append(one.sentence)
-    return Listing(
-        tuple(
-            (Strong(outcome), f", {several(len(claims), of.name[:-1])}: {'; '.join(claims)}.")
-            for outcome, claims in said.items()
-            if claims
-        )
-    )
+    said = [(name, [one.sentence for one in judged if settles([one]) and one.verdict == name]) for name in OUTCOMES]
+    told = [(Strong(name), f", {several(len(all_), of.name[:-1])}: {'; '.join(all_)}.") for name, all_ in said if all_]
+    return Listing(tuple(told))
 
 
 def promise(judged: Iterable[Judged], scale: str, evidence: Evidence) -> str:
     """How far the verdicts about trained rows may be trusted; if a page has none, only that it has none."""
-    judged = list(judged)
-    if not settles(judged):
+    told = [one for one in judged if settles([one])]
+    if not told:
         return f"{evidence.before.void}. " * bool(evidence.before.void) + (
             "Nothing about trained rows is judged here: no claim has all the runs that it needs."
         )
-    is_published = any(one.is_judged and one.explored for one in judged)
-    return (AS_PUBLISHED if is_published else PROMISE) + BELOW * (not may_judge_sizes(scale))
+    old = [one.claim.id for one in told if one.explored]
+    n = len(told) - len(old)
+    fresh = PROMISE.format(n) * bool(n)
+    published = AS_PUBLISHED.format(f"{len(old)}, {', '.join(old)}" if n else len(old)) * bool(old)
+    return (fresh + published + BELOW * (not may_judge_sizes(scale))).strip()
+
+
+def _processors(answered: Iterable[Judged], evidence: Evidence) -> str:
+    """The claims whose rows had runs of one seed on several processors, whose difference may look like that of rows."""
+    named = []
+    for one in answered:
+        runs = evidence.explored if one.explored else evidence.taken
+        places = {(run.seed, computed_on(run.stamp)) for row in one.claim.rows for run in runs.get(row, ())}
+        named += [one.claim.id] * (len(places) > len({seed for seed, _ in places}))
+    return f"Rows of one seed ran on different processors, which may differ, too: {', '.join(named)}." * bool(named)
 
 
 def settles(judged: Iterable[Judged]) -> bool:
@@ -189,10 +193,8 @@ def settles(judged: Iterable[Judged]) -> bool:
 
 def exploration(evidence: Evidence) -> Sequence[Block]:
     """Which runs settle nothing, and why; empty where all count."""
-    if not evidence.apart:
-        return ()
-    lines = tuple(f"{line}." for line in why_apart(evidence.apart))
-    return Text("Exploratory runs, which settle nothing:"), Listing(lines)
+    lines = Listing(tuple(f"{line}." for line in why_apart(evidence.apart)))
+    return (Text("Exploratory runs, which settle nothing:"), lines) if evidence.apart else ()
 
 
 def group_of(claim: Claim) -> str:
@@ -206,20 +208,22 @@ def told_counts(judged: Iterable[Judged]) -> str:
     return ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
-def _tables(members: Sequence[Judged], lengths: Mapping[str, float], of: Subject) -> Iterator[Block]:
+def _tables(members: Sequence[Judged], data: ScaleData, of: Subject) -> Iterator[Block]:
     """The verdicts, ruled between tables, then the numbers of each score; notes for the reader."""
     tables, names = [one.claim.table for one in members], Column("", "claim", [one.claim.id for one in members])
+    chosen = [" †" * (one.claim.chose == data.runs.scale) for one in members]
     what = (
         names,
         Column("", "table", tables, is_words=True),
-        Column("", of.said, [one.sentence for one in members], is_words=True),
+        Column("", of.said, [one.sentence + mark for one, mark in zip(members, chosen, strict=True)], is_words=True),
         Column("", "n", [_seeds(one) for one in members]),
         Column("", "verdict", [_verdict(one) for one in members], is_words=True),
     )
     yield Table(what, rules_between(tables))
-    for _, shown in itertools.groupby(claim_numbers(members, lengths), key=lambda column: column.group):
+    for _, shown in itertools.groupby(claim_numbers(members, _lengths(data)), key=lambda column: column.group):
         yield tabled([names, *shown])
-    yield Listing(tuple(f"{one.claim.id}: {one.claim.note}" for one in members if one.claim.note))
+    notes = [f"{one.claim.id}: {one.claim.note}" for one in members if one.claim.note]
+    yield Listing((*notes, *[CHOSEN] * any(chosen)))
 
 
 def _verdict(one: Judged) -> Words:
@@ -311,19 +315,15 @@ def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str) -> s
             if is_here := may_judge(scale, one.claim):
                 wanted |= dict.fromkeys(one.claim.rows)
             lacking.setdefault(why if is_here else f"needs {one.claim.scale}{larger}", []).append(one.claim.id)
-    if not lacking:
-        return ""
     told = "; ".join(f"{why}: {', '.join(ids)}" for why, ids in lacking.items())
     there = {f"{run.table}/{run.row}" for run in evidence.everything}
     rows = [row_of(row) for row in wanted if row not in there]
     missing = SEEDS * len(rows)
-    hours = [
-        (run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600
-        for run in evidence.records
-        if f"{run.table}/{run.row}" == B0
-    ]
+    base = [run for run in evidence.records if f"{run.table}/{run.row}" == B0]
+    hours = [(run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600 for run in base]
     cost = f", about {missing * statistics.fmean(hours):.1f} core-hours" if hours else ""
-    return f"Not answered here: {told}." + f" Not run: {', '.join(rows)}; {missing} runs{cost}." * bool(rows)
+    not_run = f" Not run: {', '.join(rows)}; {missing} runs{cost}." * bool(rows)
+    return f"Not answered here: {told}.{not_run}" * bool(lacking)
 
 
 def sheet(judged: Iterable[Judged]) -> str:

@@ -105,10 +105,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     random, n, held = np.random.default_rng(3), 300, 0
     for _ in range(n):
         seeds = 3 * random.standard_normal(5)
-        scores = {
-            row: {s: v + float(seeds[s]) for s, v in of.items()}
-            for row, of in drawn(random, a=1, b=1, c=1, d=3).items()
-        }
+        noise = drawn(random, a=1, b=1, c=1, d=3)
+        scores = {row: {s: v + float(seeds[s]) for s, v in of.items()} for row, of in noise.items()}
         low, high = found(scores, "d", "a").interval()
         held += low <= 0 <= high
     assert held / n == pytest.approx(0.95, abs=0.03)

@@ -221,30 +221,22 @@ def test_runs_that_do_not_count_are_explored() -> None:
     assert of(judge(few), "C28b").found[1].verdict.reason == "n = 2 (base), 3 are needed"
 
 
+TOO_FEW = "too few runs that count"
 BASE_RUNS = some(B0, 25.8)
+UNSCORED = some("table3_D/eps_ls=0.0", 25.3)  # made before accuracy was taken: they did not diverge
+IN_BF16 = [replace(record, settings={"precision": "bf16"}) for record in some(H1, 24.9)]
+ALIKE = [replace(record, scores=run(B0, 4).scores) for row in (B0, H1) for record in some(row, 25.0)]
 
 
 @pytest.mark.parametrize(
     ("records", "id", "reason"),
     [
-        (BASE_RUNS, "C28b", "too few runs that count: h=1 0 of 5"),
+        (BASE_RUNS, "C28b", f"{TOO_FEW}: h=1 0 of 5"),
         (BASE_RUNS, "C28a", "no record has the printed numbers of its rows"),
-        ([*BASE_RUNS[:4], *some(H1, 24.9, 2)], "C28b", "too few runs that count: base 4 of 5, h=1 2 of 5"),
-        (
-            [*BASE_RUNS, *some("table3_D/eps_ls=0.0", 25.3)],  # made before that score was taken: they did not diverge
-            "C27f",
-            "too few runs that count: base without this score, eps_ls=0.0 without this score",
-        ),
-        (
-            [*BASE_RUNS, *(replace(record, settings={"precision": "bf16"}) for record in some(H1, 24.9))],
-            "C28b",
-            "its rows differ in precision",
-        ),
-        (
-            [replace(record, scores=run(B0, 4).scores) for row in (B0, H1) for record in some(row, 25.0)],
-            "C28b",
-            "every seed gave the same number",
-        ),
+        ([*BASE_RUNS[:4], *some(H1, 24.9, 2)], "C28b", f"{TOO_FEW}: base 4 of 5, h=1 2 of 5"),
+        ([*BASE_RUNS, *UNSCORED], "C27f", f"{TOO_FEW}: base without this score, eps_ls=0.0 without this score"),
+        ([*BASE_RUNS, *IN_BF16], "C28b", "its rows differ in precision"),
+        (ALIKE, "C28b", "every seed gave the same number"),
     ],
 )
 def test_why_rows_are_not_judged_is_said(records: list[Record], id: str, reason: str) -> None:
@@ -315,26 +307,20 @@ def test_claims_about_layers_take_the_verdict_of_table_1_and_arithmetic_needs_no
 
 
 def test_a_distance_to_the_base_has_an_interval_only_where_its_runs_count() -> None:
-    runs = [*some(B0, 25.8), *some(H1, 24.9)]
+    def distance(*runs: Record, **other: Any) -> tuple[float, bool] | None:
+        found = to_base(evidence_of(runs, **other), H1, BLEU)
+        return found and (found.value, found.over_seeds is not None)
+
     for claims, counts in ((LIST, True), (None, False)):
-        found = to_base(evidence_of([replace(one, claims=claims) for one in runs]), H1, BLEU)
-        assert found
-        assert (found.value, found.over_seeds is not None) == (pytest.approx(-0.9, abs=0.05), counts)
-    # a single run is compared with the base of its own seed
+        runs = [replace(one, claims=claims) for one in (*some(B0, 25.8), *some(H1, 24.9))]
+        assert distance(*runs) == (pytest.approx(-0.9, abs=0.05), counts)
+    # a single run is compared with the base of its own seed, and of an earlier analysis there are others
     base = [run(B0, seed, bleu=bleu) for seed, bleu in ((9, 25.0), (10, 28.0), (11, 29.0))]
-    found = to_base(evidence_of([*base, run(H1, 9, bleu=24.0)]), H1, BLEU)
-    assert found
-    assert (found.value, found.over_seeds) == (-1.0, None)
-    # also where the base's other runs are behind verdicts of an earlier analysis
-    before = Published(runs=frozenset(one.run for one in base[1:]))
-    mixed = evidence_of(
-        [base[0], *(replace(one, claims=None) for one in base[1:]), run(H1, 9, bleu=24.0)], before=before
-    )
-    assert mixed.published
-    found = to_base(mixed, H1, BLEU)
-    assert found
-    assert found.value == -1.0
-    assert to_base(evidence_of([*base, run(H1, 12, bleu=24.0)]), H1, BLEU) is None, "no seed in common"
+    older = [replace(one, claims=None) for one in base[1:]]
+    before = Published(runs=frozenset(one.run for one in older))
+    for others in ({}, {"before": before}):
+        assert distance(base[0], *(older if others else base[1:]), run(H1, 9, bleu=24.0), **others) == (-1.0, False)
+    assert distance(*base, run(H1, 12, bleu=24.0)) is None, "no seed in common"
 
 
 def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:

@@ -61,9 +61,8 @@ def test_exactly_the_named_tests_are_run(tmp_path: Path) -> None:
     names = [f"tests/test_some.py::test_{name}" for name in ("good", "bad", "each", "most", "some")]
     found = run(names, project(tmp_path))
     came_out = [("passed", 1), ("failed", 1), ("passed", 3), ("failed", 3), ("not run", 2)]
-    assert [(one.test, one.outcome, one.cases) for one in found.ran] == [
-        (name, *of) for name, of in zip(names, came_out, strict=True)
-    ]
+    expected = [(name, *of) for name, of in zip(names, came_out, strict=True)]
+    assert [(one.test, one.outcome, one.cases) for one in found.ran] == expected
     assert re.fullmatch("[0-9a-f]{64}", found.stamp["fingerprint"])
 
 
