@@ -123,8 +123,8 @@ def columns_of_last_mean(frame: DataFrame) -> list[Column]:
     if not (counts := frame.attrs["averaged"]) or not frame[N_BY_MEAN][~_is_base(frame)].any():
         return []
     group = f"{MEAN_OF_LAST} {counts[0]}{f' to {counts[-1]}' if len(counts) > 1 else ''} (dev)"
-    scores = {"PPL": ("ppl", 2), "BLEU": ("bleu", 1), LENGTH: (LENGTH, 3)}
-    shown = [(heading, f"last_mean_dev/{name}", decimals) for heading, (name, decimals) in scores.items()]
+    scores = (("PPL", "ppl", 2), ("BLEU", "bleu", 1), (LENGTH, LENGTH, 3))
+    shown = [(heading, f"last_mean_dev/{name}", decimals) for heading, name, decimals in scores]
     n, known = frame["n"].astype(float), frame[N_BY_MEAN].where(frame[N_BY_MEAN] > 0)
     of_n = [Column(group, Formula("n"), numbers(known, ".0f"))] if (known < n).any() else []
     scored = frame.assign(n=known.fillna(n))
@@ -193,10 +193,8 @@ def operations_columns(frame: DataFrame) -> list[Column]:
 
 def cost_columns(frame: DataFrame) -> list[Column]:
     """How long a run took."""
-    return [
-        Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
-        Column("seconds a run", "decoding", numbers(frame["cost/decode_seconds"], ",.0f")),
-    ]
+    of = {"training": frame["cost/train_seconds"], "decoding": frame["cost/decode_seconds"]}
+    return [Column("seconds a run", what, numbers(seconds, ",.0f")) for what, seconds in of.items()]
 
 
 def labels(frame: DataFrame) -> list[str]:

@@ -11,16 +11,8 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.layers import ROWS, WINDOWS, Fit, fits, in_words, longest_path, order, steps_of, verdicts
 from repro.pages.columns import comma_separated, marked, rules_between
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, blocks, made_from
-from repro.results.measured import (
-    FOLDER_2017,
-    KINDS,
-    LAYER_COSTS_FOLDER,
-    QUARTERS,
-    SCORES_2017,
-    Measured,
-    Outputs2017,
-    ScoredOutput,
-)
+from repro.results import measured as kept
+from repro.results.measured import QUARTERS, Measured, Outputs2017, ScoredOutput
 
 # Table 1
 
@@ -138,7 +130,7 @@ def outputs_page(scored: Outputs2017) -> Page:
     """The page: one line per system, by kind, the best of each kind first."""
     systems = _ordered(scored)
     shown = [
-        Column("", "system", [KINDS[one.kind] for one in systems]),
+        Column("", "system", [kept.KINDS[one.kind] for one in systems]),
         Column("", "toolkit", [one.toolkit for one in systems], is_words=True),
         Column("BLEU", "all", [f"{one.bleu:.1f}" for one in systems]),
         *(
@@ -147,7 +139,7 @@ def outputs_page(scored: Outputs2017) -> Page:
         ),
     ]
     return Page(
-        made_from(SCORES_2017),
+        made_from(kept.SCORES_2017),
         blocks(
             Heading("Published translations of newstest2017, English-German", 1),
             Listing(tuple(_said(systems))),
@@ -173,7 +165,7 @@ def outputs_sheet(scored: Outputs2017) -> str:
 
 
 def _ordered(scored: Outputs2017) -> list[ScoredOutput]:
-    kinds = [*KINDS]
+    kinds = [*kept.KINDS]
     return sorted(scored.systems, key=lambda one: (kinds.index(one.kind), -one.bleu))
 
 
@@ -191,6 +183,6 @@ def _said(systems: list[ScoredOutput]) -> list[str]:
 
 # a kind of measurement -> the place of its page under results/, its title among the tables, and its makers
 PAGES: dict[type, tuple[str, str, Callable[[Any], Page], Callable[[Any], str]]] = {
-    Measured: (f"{LAYER_COSTS_FOLDER}/table1", "Table 1: layers", layers_page, layers_sheet),
-    Outputs2017: (f"{FOLDER_2017}/outputs", "Published translations of newstest2017", outputs_page, outputs_sheet),
+    Measured: (f"{kept.LAYER_COSTS_FOLDER}/table1", "Table 1: layers", layers_page, layers_sheet),
+    Outputs2017: (f"{kept.FOLDER_2017}/outputs", "Published translations of newstest2017", outputs_page, outputs_sheet),
 }

@@ -242,10 +242,9 @@ def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
             groups.setdefault(tuple(outcome for outcome in OUTCOMES if outcome in found), []).append(line)
     for pattern in sorted(groups, key=lambda of: (len(of), [OUTCOMES.index(outcome) for outcome in of])):
         members = groups[pattern]
-        more = sum(sum(one.is_judged for one in line) > 1 for line in members)
-        is_one = len(pattern) == 1
-        where = "every scale that judged them" if is_one else "another"
-        twice = f", {more} of them judged at more than one" if more and is_one else ""
+        more = sum(sum(one.is_judged for one in line) > 1 for line in members) * (len(pattern) == 1)
+        where = "every scale that judged them" if len(pattern) == 1 else "another"
+        twice = f", {more} of them judged at more than one" * bool(more)
         told = f": {'; '.join(line[0].claim.sentence for line in members)}" * (not {*pattern} <= NEITHER)
         strong = page.joined([(Strong(outcome),) for outcome in pattern], " at one scale, ")
         yield *strong, f" at {where}: {several(len(members), 'claim')}{twice}{told}."

@@ -25,17 +25,12 @@ from repro.results.record import BASE
 
 TABLE_2_NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
-ABOUT_PARTS = (
-    "Thirds of the sentences of dev by source length, and of each translation; kept is BLEU of the last third in per "
-    "cent of that of the first."
-)
+ABOUT_PARTS = "Thirds of dev by source length, and of each translation; kept: BLEU of its last third in % of its first."
 ABOUT_CURVES = (
     "Where a row's mean dev loss crosses that of a Transformer trained for as many updates, or of the base, and by how "
     "much it is higher (+) or lower (−) where the shorter curve ends, in nats per word-piece."
 )
-ABOUT_FURTHER = (
-    "Test sets that lay beside the text of a run; no verdict is read from them. n is the number of seeds scored on one."
-)
+ABOUT_FURTHER = "Test sets beside the text of a run, each with the n seeds scored on it; no verdict is read from them."
 ABOUT_PRINTED = marked(
     "Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained "
     "rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not "
@@ -48,9 +43,7 @@ ABOUT_OURS = marked(
     "averaged; **averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
 )
 EXPLORATION = "Exploration: no run of this scale counts as evidence, so a table of it settles nothing."
-ABOUT_SETTINGS = marked(
-    "A row shows what it changes of the base. **(In brackets)** is the value at the paper's own size."
-)
+ABOUT_SETTINGS = marked("A row shows what it changes of the base, **(in brackets)** the value at the paper's own size.")
 
 
 def page_of_table(frame: DataFrame, scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
@@ -90,7 +83,9 @@ def _sections(frame: DataFrame, name: str, judged: Sequence[Judged]) -> Iterator
     dev = [one for one in dev if not whole or one.heading != DELTA or one.group == columns.OF_TRANSLATIONS]
     yield from columns.anchor_section(frame)
     yield tabled([row, *dev, *columns.verdict_columns(frame, judged)], ruled)
-    yield _stated(name, judged)
+    within = any(one.claim.rows and all(row.startswith(f"{name}/") for row in one.claim.rows) for one in judged)
+    link = Link(f"{OF_TEXTS.name}.md", OF_TEXTS.name, to_page=True)
+    yield Text(("What is said of two of these rows, and whether it holds: ", link, ".") if within else "")
     yield Heading("What the rows are")
     operations = columns.operations_columns(frame) if systems else []
     yield tabled([row, *columns.setting_columns(frame), *columns.size_columns(frame), *operations], ruled)
@@ -102,13 +97,6 @@ def _sections(frame: DataFrame, name: str, judged: Sequence[Judged]) -> Iterator
     test, cost = columns.columns_of_test(frame), columns.cost_columns(frame)
     yield tabled([row, *test, *cost], ruled)
     yield from further_section(frame, ruled)
-
-
-def _stated(name: str, judged: Iterable[Judged]) -> Text:
-    """Where the statements stand that compare two rows of the table; empty without any."""
-    within = [one for one in judged if one.claim.rows and all(row.startswith(f"{name}/") for row in one.claim.rows)]
-    link = Link(f"{OF_TEXTS.name}.md", OF_TEXTS.name, to_page=True)
-    return Text(("What is said of two of these rows, and whether it holds: ", link, ".") if within else "")
 
 
 def _under_letters(frame: DataFrame) -> Column:
@@ -183,11 +171,11 @@ def ending(frame: DataFrame, name: str, scale: str) -> Iterator[Block]:
 
 def facts(frame: DataFrame) -> Listing:
     """What all runs of a table share beside settings, which records have, and their cost on average and together."""
-    shared = {key: value for key, value in frame.attrs["shared"].items() if key[0] != "settings"}
-    said = {key: f"{key[1]} {value}".strip() for key, value in shared.items()}
+    facts = frame.attrs["shared"].items()
+    shared = [(heading, f"{name} {value}".strip()) for (heading, name), value in facts if heading != "settings"]
     lines = [
         f"{heading}: {', '.join(text for _, text in group)}"
-        for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
+        for heading, group in itertools.groupby(shared, key=lambda item: item[0])
     ]
     n = frame["n"].astype(float)
     total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
@@ -293,17 +281,10 @@ def _sections_of_table_2(frame: DataFrame, judged: Sequence[Judged]) -> Iterator
 
 TABLE_4_NAME = "table4"
 TEST_SCORES = {  # of test, as the columns are headed
-    "f1": "all",
-    "f1_short": "≤ 40 words",
-    "precision": "precision",
-    "recall": "recall",
-    "exact": "exact",
-    "mended": "mended",
-}
+    "f1": "all", "f1_short": "≤ 40 words", **{name: name for name in ("precision", "recall", "exact", "mended")}
+}  # fmt: skip
 PAPERS_TEXT = ["wsj"]  # the corpora of gold text of which the printed numbers are
-ABOUT_TREES = (
-    "Trees are cleaned as is usual for parsers: no empty elements, no outer bracket, labels without functions."
-)
+ABOUT_TREES = "Trees are cleaned as is usual: no empty elements, no outer bracket, labels without functions."
 
 
 def _gold(frame: DataFrame) -> list[str]:
