@@ -59,7 +59,7 @@ MOST_LINES = {
     "paper": 107,
     "model": 3_494,
     "data": 1_697,
-    "corpora": 3_616,
+    "corpora": 3_600,
     "results": 3_425,
     "training": 1_853,
     "tracking": 990,
@@ -68,11 +68,11 @@ MOST_LINES = {
     "pages": 2_003,
     "complexity": 455,
     "runs": 4_871,
-    "figures": 2_662,
+    "figures": 2_651,
     "web": 1_353,
     "experiment": 181,
-    "cli": 1_410,
-    "tests": 33_618,
+    "cli": 1_409,
+    "tests": 33_616,
 }
 
 
