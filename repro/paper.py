@@ -1,12 +1,14 @@
-"""What the paper prints of systems: Table 2 with its costs, Table 4; and the sentences of its figures.
+"""What the paper prints of systems: Table 2 with its costs, Table 4; and the sentences of its figures (`paper.toml`).
 
 The numbers of Table 3 stand in the experiment files, beside the rows they belong to.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 Pair = Literal["en-de", "en-fr"]
 Training = Literal["WSJ only", "semi-supervised", "multi-task", "generative"]
@@ -22,25 +24,10 @@ PRINTED_STEPS = MappingProxyType({"Transformer (base model)": 100_000, "Transfor
 N_REGULARISERS = 3  # kinds that section 5.4 announces
 REGULARISERS = ("residual dropout", "label smoothing")  # those it describes, each under its own heading
 
-FIGURE_SENTENCES = MappingProxyType(
-    {
-        "making": (
-            "It is in this spirit that a majority of American governments have passed new laws since 2009 making the "
-            "registration or voting process more difficult."
-        ),
-        "its": (
-            "The Law will never be perfect, but its application should be just - this is what we are missing, in my "
-            "opinion."
-        ),
-    }
-)
-"""The word each picture is about, and its sentence. Paper: figure 3; figures 4 and 5."""
-
 MEMBERS = 8  # models in an ensemble: what the printed costs of Table 2 imply
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hardware:
+class Hardware(NamedTuple):
     """What a training ran on, and for how long."""
 
     n_gpus: int
@@ -63,8 +50,7 @@ class System:
     other_bleu: Mapping[Pair, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrintedParser:
+class PrintedParser(NamedTuple):
     """One line of Table 4: F1 on section 23 of the Wall Street Journal treebank."""
 
     name: str
@@ -73,94 +59,19 @@ class PrintedParser:
     ours: bool = False
 
 
-_BASE_MODEL = Hardware(n_gpus=8, gpu="P100", days=0.5)
-_BIG_MODEL = Hardware(n_gpus=8, gpu="P100", days=3.5)
+def _system(*, hardware: Mapping[Pair, Mapping[str, Any]] = MappingProxyType({}), **printed: Any) -> System:
+    return System(hardware={pair: Hardware(**of) for pair, of in hardware.items()}, **printed)
 
-TABLE_2 = (
-    System(name="ByteNet", kind="single", bleu={"en-de": 23.75}),
-    System(name="Deep-Att + PosUnk", kind="single", bleu={"en-fr": 39.2}, flops={"en-fr": 1.0e20}),
-    System(
-        name="GNMT + RL",
-        kind="single",
-        bleu={"en-de": 24.6, "en-fr": 39.92},
-        flops={"en-de": 2.3e19, "en-fr": 1.4e20},
-        hardware={
-            "en-de": Hardware(n_gpus=96, gpu="K80", days=1),
-            "en-fr": Hardware(n_gpus=96, gpu="K80", days=6),
-        },
-    ),
-    System(
-        name="ConvS2S",
-        kind="single",
-        bleu={"en-de": 25.16, "en-fr": 40.46},
-        flops={"en-de": 9.6e18, "en-fr": 1.5e20},
-        hardware={  # not checked against its paper: these numbers give both printed costs
-            "en-de": Hardware(n_gpus=1, gpu="M40", days=18.5, fitted=True),
-            "en-fr": Hardware(n_gpus=8, gpu="M40", days=37, fitted=True),
-        },
-    ),
-    System(
-        name="MoE",
-        kind="single",
-        bleu={"en-de": 26.03, "en-fr": 40.56},
-        flops={"en-de": 2.0e19, "en-fr": 1.2e20},
-        hardware={
-            "en-de": Hardware(n_gpus=64, gpu="K40", days=1),
-            "en-fr": Hardware(n_gpus=64, gpu="K40", days=6),
-        },
-    ),
-    System(
-        name="Deep-Att + PosUnk Ensemble",
-        kind="ensemble",
-        members="Deep-Att + PosUnk",
-        bleu={"en-fr": 40.4},
-        flops={"en-fr": 8.0e20},
-    ),
-    System(
-        name="GNMT + RL Ensemble",
-        kind="ensemble",
-        members="GNMT + RL",
-        bleu={"en-de": 26.30, "en-fr": 41.16},
-        flops={"en-de": 1.8e20, "en-fr": 1.1e21},
-    ),
-    System(
-        name="ConvS2S Ensemble",
-        kind="ensemble",
-        members="ConvS2S",
-        bleu={"en-de": 26.36, "en-fr": 41.29},
-        flops={"en-de": 7.7e19, "en-fr": 1.2e21},
-    ),
-    System(
-        name="Transformer (base model)",
-        kind="ours",
-        bleu={"en-de": 27.3, "en-fr": 38.1},
-        flops={"en-de": 3.3e18, "en-fr": 3.3e18},
-        hardware={"en-de": _BASE_MODEL, "en-fr": _BASE_MODEL},
-    ),
-    System(
-        name="Transformer (big)",
-        kind="ours",
-        bleu={"en-de": 28.4, "en-fr": 41.8},
-        other_bleu={"en-fr": 41.0},
-        flops={"en-de": 2.3e19, "en-fr": 2.3e19},
-        hardware={"en-de": _BIG_MODEL, "en-fr": _BIG_MODEL},
-    ),
-)
+
+_PRINTED = tomllib.loads(Path(__file__).with_name("paper.toml").read_bytes().decode())
+FIGURE_SENTENCES: Mapping[str, str] = MappingProxyType(_PRINTED["figure_sentences"])
+"""The word each picture is about, and its sentence. Paper: figure 3; figures 4 and 5."""
+TABLE_2 = tuple(_system(**line) for line in _PRINTED["table_2"])
 """Newstest2014. The printed costs of the Transformers span both language columns."""
-
-TABLE_4 = (
-    PrintedParser(name="Vinyals & Kaiser et al. (2014)", training="WSJ only", f1=88.3),
-    PrintedParser(name="Petrov et al. (2006)", training="WSJ only", f1=90.4),
-    PrintedParser(name="Zhu et al. (2013)", training="WSJ only", f1=90.4),
-    PrintedParser(name="Dyer et al. (2016)", training="WSJ only", f1=91.7),
-    PrintedParser(name="Transformer (4 layers)", training="WSJ only", f1=91.3, ours=True),
-    PrintedParser(name="Zhu et al. (2013)", training="semi-supervised", f1=91.3),
-    PrintedParser(name="Huang & Harper (2009)", training="semi-supervised", f1=91.3),
-    PrintedParser(name="McClosky et al. (2006)", training="semi-supervised", f1=92.1),
-    PrintedParser(name="Vinyals & Kaiser et al. (2014)", training="semi-supervised", f1=92.1),
-    PrintedParser(name="Transformer (4 layers)", training="semi-supervised", f1=92.7, ours=True),
-    PrintedParser(name="Luong et al. (2015)", training="multi-task", f1=93.0),
-    PrintedParser(name="Dyer et al. (2016)", training="generative", f1=93.3),
+TABLE_4 = tuple(
+    PrintedParser(name=name, training=training, f1=f1, ours=name.startswith("Transformer"))
+    for training, lines in _PRINTED["table_4"].items()
+    for name, f1 in lines.items()
 )
 
 

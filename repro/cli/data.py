@@ -136,11 +136,10 @@ def _fetch_craft(options: argparse.Namespace) -> None:
     lacking = missing_of_craft(folder)
     print(f"craft: licence {CORPORA['craft'].licence}; still to fetch: {len(lacking)} files, 13 MB in all")
     if options.dry_run or options.list:
-        placed = [replace(source, archive=path) for path, source in lacking.items()]  # its files lie in folders
-        print(by_hand(placed, folder) if lacking else "Everything is there.")
+        print(by_hand(lacking, folder) if lacking else "Everything is there.")
         return
-    for path, source in craft_sources().items():
-        fetch(source, (folder / path).parent, offline=options.offline)
+    for source in craft_sources():
+        fetch(source, folder, offline=options.offline)
     print(f"All of it is in {folder}. {TREEBANKS['craft'].attribution}\nWhat next:")
     print(f"  {ours('data', 'prepare')} craft {_at(options.data_dir)}")
     print(f"  {experiment_command('table4')} --scale captions {_at(options.data_dir)} --rows 'WSJ only'")

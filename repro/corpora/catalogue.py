@@ -56,6 +56,9 @@ class NamedCorpus:
     subwords: Mapping[str, tuple[Any, int]] = field(default_factory=dict)  # language pair -> the paper's vocabulary
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
     further: Mapping[str, Sequence[str]] = field(default_factory=dict)  # other test sets: name -> stems of files
+    only_data_dir: bool = False  # it is looked for only in the folder that the user names
+    places: Sequence[str] = ()  # where else its folder may be
+    is_here: str = ""  # a subfolder by which a folder of trees is recognised
     trees: Mapping[str, Any] | None = None  # facts of trees, which become parallel text (`treebanks.py`)
 
     @property
@@ -125,6 +128,8 @@ def open_corpus(
     """
     folder = find(name, pair, data_dir) or generated(name, cache, sizes)
     known = CORPORA[name]
+    if known.trees is not None:
+        raise ValueError(f"Corpus {name!r} has trees and no translations: experiments/table4.py reads it.")
 
     def recognised(stems: Sequence[str], split: str = "", part: str = "") -> Parallel | None:
         if (sides := sides_of(folder, stems, pair)) is None:
@@ -183,32 +188,36 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     languages(pair)  # raises if it is no pair
     if known.folders and pair not in known.folders:
         raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
-    if known.trees is not None:
-        raise ValueError(f"Corpus {name!r} has trees and no translations: experiments/table4.py reads it.")
     if known.is_generated:
         if data_dir is not None:
-            raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
+            alike = [one for one, of in CORPORA.items() if not of.is_generated and bool(of.trees) == bool(known.trees)]
+            raise ValueError(f"Corpus {name!r} is generated; for text in {data_dir} add --corpus {' or '.join(alike)}.")
         return None
-    if not known.folders and data_dir is None:
+    if known.only_data_dir and data_dir is None:
         raise ValueError(f"Corpus {name!r} needs a folder. {known.origin}")
-    inside = dict.fromkeys((known.folders[pair], name, FETCHED)) if known.folders else {}
+    inside = dict.fromkeys((known.folders[pair], *known.places, name, FETCHED)) if known.folders else {}
     roots = [data_dir] if data_dir is not None else data_folders()
     looked = []
     for folder in [*([data_dir] if data_dir is not None else []), *(root / one for root in roots for one in inside)]:
-        wanted = [stems for _, _, stems in _wanted(folder, name, pair)]
-        lacks = [_expected(stems, pair) for stems in wanted if not sides_of(folder, stems, pair)]
-        if not lacks:
+        if not (lacks := _lacks(folder, name, pair)):
             devs = [one for one in known.dev if sides_of(folder, (one,), pair)]
             if not known.folders and len(devs) > 1:  # any of them might be meant
                 meant = "expected one text for dev. Move what is not meant to another folder."
                 raise ValueError(f"{folder} has {' and '.join(devs)}: {meant}")
             return folder
         looked.append(f"{folder} (lacks {', '.join(lacks)})" if folder.is_dir() else f"{folder} (no such folder)")
-    expected = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
+    files = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
+    expected = f"a folder with {known.is_here}" if known.is_here else f"the files {files}, each plain or .gz"
     raise FileNotFoundError(
-        f"Corpus {name!r} ({pair}) is not here: expected the files {expected}, each plain or .gz; "
-        f"looked in {'; '.join(looked)}. {known.origin}"
+        f"Corpus {name!r} ({pair}) is not here: expected {expected}; looked in {'; '.join(looked)}. {known.origin}"
     )
+
+
+def _lacks(folder: Path, name: str, pair: str) -> list[str]:
+    if mark := CORPORA[name].is_here:
+        return [] if (folder / mark).is_dir() else [mark]
+    wanted = [stems for _, _, stems in _wanted(folder, name, pair)]
+    return [_expected(stems, pair) for stems in wanted if not sides_of(folder, stems, pair)]
 
 
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, Sequence[str]]]:

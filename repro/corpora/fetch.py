@@ -53,7 +53,7 @@ def fetch(source: Source, folder: Path, *, offline: bool = False, tell: Announce
         return path
     if offline:
         raise FileNotFoundError(f"Offline, and an archive is missing. {by_hand([source], folder)}")
-    with alone(folder / f".{source.archive}.lock", tell):
+    with alone(path.with_name(f".{path.name}.lock"), tell):
         if not path.exists():
             _download(source, path, tell)
     return path

@@ -36,7 +36,7 @@ class Source:
     """One body of parallel text and the archive that holds it. Several sources may share an archive."""
 
     name: str
-    archive: str  # the file name that we give it
+    archive: str  # the file name that we give it, in a folder of files its path
     about: str = ""  # what it is
     urls: tuple[str, ...]  # mirrors, tried in this order
     size: int | None = None  # bytes of the archive
@@ -108,23 +108,16 @@ COLLECTIONS = {
 }
 
 
-def craft_sources() -> dict[str, Source]:
+def craft_sources() -> list[Source]:
     """The 101 files of CRAFT 5.0.2, the open treebank, by their paths in its folder; each is known by its hash."""
-    return {
-        path: Source(
-            name=f"craft {path}",
-            archive=Path(path).name,
-            urls=(f"{CRAFT_ADDRESS}/{path}",),
-            sha256=sha256,
-            licence=CRAFT_LICENCE,
-            members={},
-            n_pairs={},
-        )
+    facts: dict[str, Any] = {"licence": CRAFT_LICENCE, "members": {}, "n_pairs": {}}
+    return [
+        Source(name=place, archive=path, urls=(f"{CRAFT_ADDRESS}/{path}",), sha256=sha256, **facts)
         for place, sha256 in KNOWN.items()
         if place != (path := place.removeprefix("craft/"))
-    }
+    ]
 
 
-def missing_of_craft(folder: Path) -> dict[str, Source]:
+def missing_of_craft(folder: Path) -> list[Source]:
     """The files of CRAFT that are absent; no file is read."""
-    return {path: source for path, source in craft_sources().items() if not (folder / path).is_file()}
+    return [source for source in craft_sources() if not (folder / source.archive).is_file()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, data_folders, generated, hashes_of
+from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, find, generated, hashes_of
 from repro.corpora.parallel_text import Parallel, languages, text_fingerprint
 from repro.corpora.sources import craft_sources, missing_of_craft
 from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
@@ -35,10 +35,7 @@ class Treebank:
 
     about: str  # which text it is
     splits: Callable[[Path], Files]  # split -> files of its folder; raises FileNotFoundError if some are missing
-    places: Sequence[str] = ()  # where its folder may be, below a folder of data; none: it is generated
-    is_here: str = ""  # a subfolder by which it is recognised
     silver: Sequence[str] = ()  # folders of silver text, below a folder of data
-    only_data_dir: bool = False  # its licence forbids redistribution: only the folder that the user names
     attribution: str = ""  # what its licence asks to be printed with results
 
 
@@ -46,18 +43,14 @@ class Treebank:
 
 
 def check_craft(folder: Path) -> None:
-    """Check that a copy is the published one: raises FileNotFoundError if files are missing, ValueError if changed.
+    """Check that a copy is the published one: raises FileNotFoundError if files are missing, ValueError if changed."""
+    from repro.corpora.fetch import fetch  # it imports requests
 
-    Windows line ends are accepted.
-    """
-    again = "Get the corpus again with: python -m repro data fetch craft"
-    if missing := list(missing_of_craft(folder)):
-        raise FileNotFoundError(f"{len(missing):,} files are missing, the first is {folder / missing[0]}. {again}.")
-    for path, source in craft_sources().items():
-        found = hashlib.sha256((folder / path).read_bytes().replace(b"\r\n", b"\n")).hexdigest()
-        if found != source.sha256:
-            differ = f"expected SHA-256 {source.sha256}, got {found}"
-            raise ValueError(f"{folder / path} is not the published file: {differ}. {again}.")
+    if lacking := missing_of_craft(folder):
+        first = folder / lacking[0].archive
+        raise FileNotFoundError(f"{len(lacking):,} files are missing, the first is {first}. {CORPORA['craft'].origin}")
+    for source in craft_sources():
+        fetch(source, folder, offline=True)
 
 
 def _craft(folder: Path) -> Files:
@@ -107,19 +100,8 @@ def find_trees(name: str, data_dir: Path | None, *, silver: bool = False) -> Pat
     """
     if name not in TREEBANKS:
         raise ValueError(f"Corpus {name!r} has no trees; expected one of {', '.join(TREEBANKS)}.")
-    known = TREEBANKS[name]
-    if not known.places:
-        if data_dir is not None:
-            others = ", ".join(f"--corpus {other}" for other, one in TREEBANKS.items() if one.places)
-            raise ValueError(f"Corpus {name!r} is generated; for a treebank in {data_dir} add one of {others}.")
-        return None
-    roots = [data_dir] if data_dir else [] if known.only_data_dir else data_folders()
-    looked = ([data_dir] if data_dir else []) + [root / place for root in roots for place in known.places]
-    folder = next((place for place in looked if (place / known.is_here).is_dir()), None)
-    if folder is None:
-        where = f"expected a folder with {known.is_here}; looked in {'; '.join(map(str, looked)) or 'no folder'}"
-        raise FileNotFoundError(f"Corpus {name!r} is not here: {where}. {CORPORA[name].origin}")
-    if silver:
+    folder = find(name, TREES, data_dir)
+    if silver and folder:
         _silver_files(name, data_dir)
     return folder
 

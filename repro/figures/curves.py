@@ -17,7 +17,7 @@ from repro.figures import style
 from repro.figures.style import Axes, Drawn, Figure
 from repro.results.details import LENGTHS, PLACES, SPLIT, THIRDS, Band, bands, bleu_of_parts, rows_of
 from repro.results.frame import ends_of, half_shown, interval
-from repro.results.labels import command_of, label
+from repro.results.labels import label
 from repro.results.record import BASE, Record
 
 TICKS = {  # ratio of the highest to the lowest loss of an axis -> the ticks in each decade
@@ -71,10 +71,6 @@ def _legend_below(figure: Figure, looks: Iterable[Mapping[str, Any]], *, w_pad: 
     )
 
 
-def _missing(what: str, table: str, records: Sequence[Record]) -> ValueError:
-    return ValueError(f"{what}. Run `{command_of(table, records[0].scale)}`.")
-
-
 # ---- loss
 
 
@@ -82,7 +78,7 @@ def draw_curves(table: str, records: Sequence[Record]) -> Drawn:
     """The training loss and the dev loss of every row of a table."""
     train, dev = bands(records, "train"), bands(records, "dev")
     if not train and not dev:
-        raise _missing("no finished run of committed code, so no curve", table, records)
+        raise style.Missing("no finished run of committed code, so no curve", table)
     figure = style.figure(f"curves_{table}", 3.2)
     return _losses(figure, table, records, ("training text", "update", train, APART), ("dev", "update", dev, None))
 
@@ -91,7 +87,7 @@ def draw_over_operations(table: str, records: Sequence[Record]) -> Drawn:
     """The dev loss of all rows over updates and over operations."""
     updates, operations = bands(records, "dev"), bands(records, "dev", "FLOPs")
     if len(updates) < 2 or updates[0].row != BASE:
-        raise _missing("no finished runs of the base and of another row to compare", table, records)
+        raise style.Missing("no finished runs of the base and of another row to compare", table)
     over = ("over updates", "update", updates, None), ("over FLOPs", "FLOPs of training", operations, None)
     return _losses(style.figure(f"operations_{table}", 3.6), table, records, *over, dev=True)
 
@@ -146,10 +142,10 @@ def fading_rows(records: Sequence[Record], results: Path) -> dict[str, Parts]:
 
 
 def draw_fading(table: str, records: Sequence[Record], results: Path) -> Drawn:
-    """Both panels of a table. Raises ValueError where no row has the counts."""
+    """Both panels of a table."""
     found = fading_rows(records, results)
     if not found:
-        raise _missing("no run has its counts by length beside its record", table, records)
+        raise style.Missing("no run has its counts by length beside its record", table)
     looks, figure = looks_of(records, found), style.figure(f"fading_{table}", 3.2)
     left, right = figure.subplots(1, 2, sharey=True)
     for axes, begin, names, by, across in (

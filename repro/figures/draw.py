@@ -20,6 +20,7 @@ from repro.figures.style import Drawn
 from repro.model.config import BASE as PAPER_BASE
 from repro.pages.columns import has_part
 from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
+from repro.results.labels import command_of
 from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record, load_records
 from repro.results.sentences import has_sentences
@@ -30,8 +31,6 @@ from repro.runs.scales import SCALES
 if TYPE_CHECKING:
     from repro.figures.trained import Probe
 
-MAKE_ALL = "python experiments/all_tables.py"
-
 
 def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
     """Make the figures of a scale; returns the files, and a sentence for each figure that was skipped."""
@@ -40,6 +39,9 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         for name, figures in _figures_of(results, scale, runs, cache).items():
             try:
                 files += [style.save(results / scale / FIGURES, made) for made in figures()]
+            except style.Missing as error:
+                command = command_of(error.table, scale.partition("-")[0])  # options may follow in a folder's name
+                skipped.append(f"{name}: {error}. Run `{command}{error.rows}`.")
             except ValueError as error:
                 skipped.append(f"{name}: {error}")
     return files, skipped
@@ -55,7 +57,6 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> dict[str,
         raise ValueError(
             f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.{published}"
         )
-    at_scale = f"--scale {scale}"
     of = once(lambda table: load_records(place / table))  # the records of a table, each file read once
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
 
@@ -84,18 +85,14 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> dict[str,
         "figures 3 to 5": partial(of_weights, attention_maps.ATTENTION),
         **lab.PICTURES,
         "head similarity": lambda: heads.draw_similarity(of(BASE), results),
-        "soft alignment": lambda: heads.draw_alignments(
-            of(heads.TABLE), of(BASE), results, command=f"{heads.COMMAND} {at_scale}"
-        ),
+        "soft alignment": lambda: heads.draw_alignments(of(heads.TABLE), of(BASE), results),
         "activations": partial(of_weights, trained.ACTIVATIONS),
         "gradients of the first word": partial(of_weights, trained.GRADIENTS),
         **{f"curves of {table}": partial(learned, table) for table in tables},
         **{f"operations of {table}": partial(of_systems, curves.draw_over_operations, table) for table in tables},
         **{f"fading of {table}": partial(of_systems, curves.draw_fading, table, results) for table in tables},
-        "differences": lambda: scores.draw_differences(
-            third(), _evidence(place, of), results, command=f"{MAKE_ALL} {at_scale}"
-        ),
-        "quality and cost": lambda: scores.draw_quality(third(), command=f"{MAKE_ALL} {at_scale}"),
+        "differences": lambda: scores.draw_differences(third(), _evidence(place, of), results),
+        "quality and cost": lambda: scores.draw_quality(third()),
     }
     if scores.TEXT_SIZES_TABLE in tables:
         figures["sizes of text"] = lambda: scores.draw_text_sizes(chain.from_iterable(map(of, (BASE, *tables))))

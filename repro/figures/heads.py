@@ -28,7 +28,8 @@ from repro.results.record import Record
 
 Array = NDArray[np.float64]
 TABLE, ROW = "ladder", "soft alignment"
-COMMAND = f'python experiments/{TABLE}.py --rows base "{ROW}"'
+ROWS = TABLE, f' --rows base "{ROW}"'  # that the picture needs
+WEIGHTS = "its attention weights (a file .inside.gz beside its record)"
 MOST = 4  # sentences
 LETTERS = 14  # longer words are cut to this length
 
@@ -77,29 +78,21 @@ def aligned_sentences(records: Sequence[Record], results: Path) -> Iterator[tupl
 
 
 def compared_alignments(
-    rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str
+    rows: Sequence[Record], base: Sequence[Record], results: Path
 ) -> tuple[tuple[Record, Record], Both]:
-    """The run of soft alignment with the lowest seed, and a run of the base, of the same seed if possible.
-
-    Raises ValueError, which names the command to run, where a run is missing.
-    """
+    """The run of soft alignment with the lowest seed, and a run of the base, of the same seed if possible."""
     of_row = [record for record in rows if record.row == ROW]
     first = next(aligned_sentences(of_row, results), None)
     if first is None:
-        raise ValueError(
-            f"no run of committed code of the row {ROW!r} of {TABLE} left its attention weights (a file .inside.gz "
-            f"beside its record). Run `{command}`."
-        )
+        raise style.Missing(f"no run of committed code of the row {ROW!r} of {TABLE} left {WEIGHTS}", *ROWS)
     record, own = first
     for other, theirs in sorted(aligned_sentences(base, results), key=lambda run: run[0].seed != record.seed):
         same = {(one.about, *one.source): one for one in theirs}
         both = [(one, same[key]) for one in own if (key := (one.about, *one.source)) in same]
         if both:
             return (record, other), both[:MOST]
-    raise ValueError(
-        f"no run of committed code of the base row left its attention weights on the sentences of {ROW}, run "
-        f"{record.run}. Run `{command}`."
-    )
+    lacks = f"no run of committed code of the base row left {WEIGHTS} on the sentences of {ROW}, run {record.run}"
+    raise style.Missing(lacks, *ROWS)
 
 
 # in points of 1/72 inch
@@ -110,9 +103,9 @@ PANEL = (72 * style.WIDTH - 2 * (LABELS + GAP + STRIP + RIGHT)) / 2
 LETTER = 0.53  # of the size of a face: how wide a letter is, and a little more
 
 
-def draw_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str) -> Drawn:
-    """The picture of both systems. Raises ValueError where a run is missing."""
-    return [paint_alignments(*compared_alignments(rows, base, results, command=command))]
+def draw_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path) -> Drawn:
+    """The picture of both systems."""
+    return [paint_alignments(*compared_alignments(rows, base, results))]
 
 
 def paint_alignments(runs: Sequence[Record], sentences: Both) -> Figure:
@@ -242,10 +235,8 @@ def draw_similarity(records: Sequence[Record], results: Path) -> Drawn:
     """The encoder's heads of one run, pair by pair, and the means of all runs for each kind of attention."""
     found = alike_heads(records, results)
     if not found:
-        raise ValueError(
-            "no run of committed code of the base row left its attention weights (a file .inside.gz beside its "
-            "record). Type the command of a run again, where its checkpoints still are."
-        )
+        again = "Type the command of a run again, where its checkpoints still are."
+        raise ValueError(f"no run of committed code of the base row left {WEIGHTS}. {again}")
     figure, shown = style.figure("head_similarity", 3.6), found[0].record
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
     _paint_heads(left, found[0])

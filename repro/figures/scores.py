@@ -110,10 +110,10 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, re
     return Difference(found.value, (len(ours), len(others)), found.over_seeds, drawn and drawn[1:3], paper)
 
 
-def draw_differences(records: Sequence[Record], evidence: Evidence, results: Path, *, command: str) -> Drawn:
-    """Log PPL and BLEU, a line per row, and the numbers. Raises ValueError that names the command to run."""
+def draw_differences(records: Sequence[Record], evidence: Evidence, results: Path) -> Drawn:
+    """Log PPL and BLEU, a line per row, and the numbers."""
     if not (lines := differences_to_base(records, evidence, results)):
-        raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
+        raise style.Missing("no finished runs of committed code of the base and of another row")
     nothing = (None, None)
     numbers = [
         (
@@ -290,16 +290,13 @@ def of_other_cost(found: Sequence[Point]) -> list[Point]:
     return [point for point in found if point.table == BASE or not base or abs(point.flops / base[0] - 1) > SAME_COST]
 
 
-def draw_quality(records: Sequence[Record], *, command: str) -> Drawn:
-    """Dev BLEU against training FLOPs, a point for each row that differs in them from the base.
-
-    Raises ValueError, which names the command to run, where no row does.
-    """
+def draw_quality(records: Sequence[Record]) -> Drawn:
+    """Dev BLEU against training FLOPs, a point for each row that differs in them from the base."""
     every = points(records)
     found = of_other_cost(every)
     if len(found) < 2:
         there = f", only of {found[0].row}" if found else ""
-        raise ValueError(f"no finished runs of committed code of two rows that differ in cost{there}. Run `{command}`.")
+        raise style.Missing(f"no finished runs of committed code of two rows that differ in cost{there}")
     figure = style.figure("quality_and_cost", 4.4)
     axes = figure.subplots()
     for i, point in enumerate(found):

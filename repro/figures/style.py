@@ -41,6 +41,14 @@ DASHES: tuple[Any, ...] = (
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 
+class Missing(ValueError):
+    """The runs of a table that a picture needs are not there; `draw.py` adds the command that makes them."""
+
+    def __init__(self, what: str, table: str = "all_tables", rows: str = "") -> None:
+        super().__init__(what)
+        self.table, self.rows = table, rows
+
+
 def look(i: int) -> dict[str, Any]:
     """Colour, dashes and marker of line number `i`, from 0; of the first 16 no two share two of the three."""
     lap, at = divmod(i, len(COLOURS))

@@ -112,7 +112,7 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
     assert similarity.startswith("head similarity: no run of committed code of the base row left ")
     assert alignment.startswith("soft alignment: no run of committed code of the row 'soft alignment' of ladder left ")
-    assert alignment.endswith('Run `python experiments/ladder.py --rows base "soft alignment" --scale laptop`.')
+    assert alignment.endswith('Run `python experiments/ladder.py --scale laptop --rows base "soft alignment"`.')
     assert norms.endswith('Run `python experiments/lab_parts.py --rows base "no norm" --scale laptop`.')
     assert gradients.startswith("gradients of the first word: no ")
     assert gradients.endswith('`python experiments/ladder.py --rows base simple "soft alignment" --scale laptop`.')
@@ -121,6 +121,9 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert all(
         said.endswith("Run `python experiments/all_tables.py --scale laptop`.") for said in (differences, quality)
     )
+    (tmp_path / "results" / "captions-bf16").mkdir(parents=True)
+    _, said = draw.draw_figures(tmp_path / "results", "captions-bf16", tmp_path, tmp_path)
+    assert said[-1].endswith("Run `python experiments/all_tables.py --scale captions`.")
 
 
 def test_a_damaged_record_costs_its_own_figures_only(

@@ -49,7 +49,7 @@ def test_a_row_is_a_word_and_its_entropy_that_of_the_row(a_record: Make, tmp_pat
     eighths = np.array([[[[8, 0, 0, 0], [0, 4, 4, 0], [2, 2, 2, 2]], [[0, 0, 0, 8], [0, 0, 0, 8], [8, 0, 0, 0]]]]) / 8
     own = leave(tmp_path, rung(a_record, 1), {"line 1": eighths[:, :1]})
     base = leave(tmp_path, a_record("base", 1), {"line 1": np.concatenate([eighths, eighths[:, ::-1]])})
-    _, [(one, other)] = compared_alignments([own], [base], tmp_path, command="make")
+    _, [(one, other)] = compared_alignments([own], [base], tmp_path)
     # "Katzen" looks as the mean of its two pieces, "cats" has the weight of both of its own
     np.testing.assert_allclose(one.weights, [[0.5, 0.5, 0], [0.25, 0.5, 0.25]], atol=0.004)
     np.testing.assert_allclose(one.entropy, [math.log(2), 1.5 * math.log(2)], atol=0.01)
@@ -77,25 +77,25 @@ def test_the_lowest_seed_is_held_against_a_base_of_the_same(a_record: Make, tmp_
         leave(tmp_path, a_record("base", 4), sentences, elsewhere),  # whose lines are of another text
         *(leave(tmp_path, a_record("base", seed), {"line 7": sentences["line 1"], **sentences}) for seed in (6, 3)),
     ]
-    runs, both = compared_alignments(rows, base, tmp_path, command="make")
+    runs, both = compared_alignments(rows, base, tmp_path)
     assert [(run.row, run.seed) for run in runs] == [(ROW, 4), ("base", 3)]
     assert [one.about for one, _ in both] == [f"line {n}" for n in range(4)]
     assert all(one.source == other.source for one, other in both)
     base.append(leave(tmp_path, a_record("base", 4), sentences))
-    assert compared_alignments(rows, base[1:], tmp_path, command="make")[0][1].seed == 4  # though 3 is lower
+    assert compared_alignments(rows, base[1:], tmp_path)[0][1].seed == 4  # though 3 is lower
 
 
-def test_a_base_that_is_missing_has_its_command(a_record: Make, tmp_path: Path) -> None:
+def test_a_base_that_is_missing_is_named(a_record: Make, tmp_path: Path) -> None:
     own = leave(tmp_path, rung(a_record, 1), {"line 1": cross(np.random.default_rng(3))})
-    with pytest.raises(ValueError, match=r"no run of committed code of the base row left .* Run `make`\."):
-        compared_alignments([own], [a_record("base", 1)], tmp_path, command="make")
+    with pytest.raises(ValueError, match="no run of committed code of the base row left .* sentences of soft"):
+        compared_alignments([own], [a_record("base", 1)], tmp_path)
 
 
 def test_the_picture_says_of_which_runs_and_sentences_it_is(a_record: Make, tmp_path: Path, notes: list[str]) -> None:
     random = np.random.default_rng(5)
     own = leave(tmp_path, rung(a_record, 3), {f"line {n}": cross(random) for n in (1, 2)})
     base = leave(tmp_path, a_record("base", 3), {f"line {n}": cross(random, 2, 2) for n in (1, 2)})
-    draw_alignments([own], [base], tmp_path, command="make")
+    draw_alignments([own], [base], tmp_path)
     assert all(words in notes[0] for words in ("line 1, line 2", own.run, "base seed 3"))
 
 
