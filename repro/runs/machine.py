@@ -86,7 +86,7 @@ def present() -> tuple[str, ...]:
         if NO_CARD not in (said := str(error.stdout or error.stderr or "")):
             why = f"{error} {' '.join(said.split())}".rstrip(". ")
             raise ValueError(f"{why}. Repair the driver; a restart loads one that was updated. {TO_CPU}") from None
-    return tuple(line for line in said.splitlines() if line != NO_CARD)
+    return tuple(line for line in said.strip().split("\n") if line not in ("", NO_CARD))
 
 
 def of_amd(nodes: Path = AMD) -> tuple[str, ...]:
