@@ -62,9 +62,7 @@ def test_every_check_settles_a_claim_and_what_was_fitted_or_is_not_known_confirm
 
 
 @pytest.mark.parametrize(("days", "holds"), [(0.45, True), (0.52, True), (0.53, False), (0.40, False)])
-def test_a_step_time_is_compared_to_its_printed_digit(
-    days: float, holds: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_time_is_compared_to_its_digit(days: float, holds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # 0.4 s of 100,000 steps are anything from 0.35 s (0.405 days) to 0.45 s (0.52 days)
     hardware = {"en-de": Hardware(n_gpus=8, gpu="P100", days=days)}
     monkeypatch.setattr(arithmetic, "BASE_MODEL", replace(BASE_MODEL, hardware=hardware))

@@ -41,6 +41,17 @@ def test_six_numbers_of_three_rows_by_normal_equations() -> None:
     assert estimate.value == pytest.approx(2.0)
 
 
+def test_a_drawn_table_comes_out_as_by_a_mixed_model_of_statsmodels() -> None:
+    # 0.15.0: mixedlm("score ~ 0 + row", table, groups="seed").fit(reml=True), of which seeds are draws, too
+    table = {"a": (22.8, 16.6, 14.7, 7.4, 21.2, 24.1), "b": (24.7, 20.3, None, 9.9, 19.6, 26.8)}
+    table |= {"c": (19.7, 14.4, 14.4, 7.5, 17.3, 24.4), "d": (26.2, 19.2, 17.3, 9.6, None, None)}
+    scores = {row: {seed: of for seed, of in enumerate(numbers) if of} for row, numbers in table.items()}
+    for rows, value, se in (("ba", 1.942, 0.745), ("dc", 3.909, 0.809), ("db", 0.450, 0.862)):
+        estimate = found(scores, *rows)
+        assert estimate.value == pytest.approx(value, abs=0.1 * se), rows
+        assert estimate.se == pytest.approx(se, rel=0.06), "within a row it would be four times as much"
+
+
 def test_a_seed_that_is_bad_in_every_row_or_that_one_row_has_alone_changes_nothing() -> None:
     worse = {row: {seed: value - 50.0 * (seed == 2) for seed, value in of.items()} for row, of in SIX.items()}
     more = {"a": SIX["a"] | {4: 100.0}, "b": SIX["b"]}

@@ -89,9 +89,8 @@ def changes() -> dict[str, object]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "experiments")
         files = [runpy.run_path(str(file)) for file in sorted((ROOT / "experiments").glob("table3_*.py"))]
-    return {B0: lambda base: base} | {
-        f"{file['TABLE']}/{row.name}": row.change for file in files for row in file["ROWS"]
-    }
+    rows = {f"{file['TABLE']}/{row.name}": row.change for file in files for row in file["ROWS"]}
+    return {B0: lambda base: base} | rows
 
 
 def hypers(changes: dict[str, object], base: Hyper) -> dict[str, dict[str, object]]:

@@ -41,13 +41,10 @@ def leading(draw: Draw, *leads: tuple[float, ...]) -> Trial:
         ({OF_SIZE.no}, LEVEL / 4, lambda draw: leading(draw, (0.0, -FAR), (FAR, FAR))),
     ],
 )  # fmt: skip
-def test_a_claim_is_wrong_as_often_as_its_level_says(
-    wrong: set[str], chance: float, test: Callable[[Draw], Trial]
-) -> None:
+def test_a_claim_is_wrong_as_its_level_says(wrong: set[str], chance: float, test: Callable[[Draw], Trial]) -> None:
     draw = drawing(1)
-    found = 0
-    for one in (test(draw) for _ in range(DRAWS)):
-        found += one.verdict(one.outcome(LEVEL), LEVEL, LEVEL).outcome in wrong
+    trials = (test(draw) for _ in range(DRAWS))
+    found = sum(one.verdict(one.outcome(LEVEL), LEVEL, LEVEL).outcome in wrong for one in trials)
     # a bound over several rows is not quite reached
     assert 0.7 * chance <= found / DRAWS <= chance + 4 * (chance * (1 - chance) / DRAWS) ** 0.5
 

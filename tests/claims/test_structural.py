@@ -107,11 +107,8 @@ def test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient() -> None
 
 def test_heads_that_share_the_width_cost_the_same() -> None:
     text = TextSizes(sentences=7, source_tokens=190, target_tokens=210)
-    costs = set()
-    for h in (1, 4, 8, 16, 32):
-        hyper = replace(BASE, n_heads=h, d_k=512 // h, d_v=512 // h)
-        costs.add((n_parameters(hyper, 40_960), training_flops(hyper, 40_960, text)))
-    assert len(costs) == 1
+    hypers = [replace(BASE, n_heads=h, d_k=512 // h, d_v=512 // h) for h in (1, 4, 8, 16, 32)]
+    assert len({(n_parameters(one, 40_960), training_flops(one, 40_960, text)) for one in hypers}) == 1
 
 
 def test_the_feed_forward_network_is_two_convolutions() -> None:

@@ -32,9 +32,7 @@ def ran(*outcomes: Any) -> SuiteRun:
         (["failed", "passed"], False, "not judged", "failed: tests/a"),  # then they show nothing
     ],
 )
-def test_a_claim_holds_where_all_its_tests_passed(
-    outcomes: Sequence[str], holds: bool, verdict: str, reason: str
-) -> None:
+def test_a_claim_holds_where_its_tests_passed(outcomes: Sequence[str], holds: bool, verdict: str, reason: str) -> None:
     claim = Claim(id="C99", where="1", says="x", kind="structural", tests=("tests/a", "tests/b"), holds=holds)
     without = Claim(id="C98", where="1", says="x", kind="structural")
     assert verdicts_of_tests([claim, without], ran(*outcomes)) == {"C99": (verdict, reason)}
@@ -84,8 +82,6 @@ def test_what_came_out_survives_its_file_and_edits_are_refused(tmp_path: Path) -
 
 def test_the_published_outcomes_are_those_of_the_list() -> None:
     published = read_outcomes(ROOT / "results")
-    assert [one.test for one in published.ran] == tested.named_tests(LISTED), (
-        f"{FILE}: other tests are named by now: {COMMAND}"
-    )
+    assert [one.test for one in published.ran] == tested.named_tests(LISTED), f"{FILE} names other tests: {COMMAND}"
     assert [one.test for one in published.ran if one.outcome != "passed"] == []
     assert not published.stamp["dirty"], f"{FILE}: made of uncommitted code: commit, then {COMMAND}"

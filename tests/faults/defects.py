@@ -167,6 +167,28 @@ _KNOWN: tuple[tuple[str, ...], ...] = (
         "tests/runs/test_run.py::test_each_split_is_scored_on_its_own_references",
     ),
     (
+        "seeds are paired by their place in a row",
+        "repro/claims/blocks.py",
+        "seeds.index(seed)] = 1.0",
+        "sorted(scores[row]).index(seed)] = 1.0",
+        "tests/claims/test_blocks.py::test_rows_need_seeds_in_common",
+        "tests/claims/test_blocks.py::test_a_drawn_table_comes_out_as_by_a_mixed_model_of_statsmodels",
+    ),
+    (
+        "a row's own variance is ignored",
+        "repro/claims/blocks.py",
+        "            if variance.value > (1 + ROUNDING) * common.value:",
+        "            if variance.value < 0:",
+        "tests/claims/test_blocks.py::test_a_row_that_is_noisier_counts_by_its_own_noise_and_spoils_no_other",
+    ),
+    (
+        "Holm's procedure counts only what was run",
+        "repro/claims/judge.py",
+        "if may_judge(suite.scale, claim)]",
+        "if may_judge(suite.scale, claim) and looks[i][1]]",
+        "tests/claims/test_judge.py::test_the_levels_of_a_page_come_to_its_error_rate_whatever_of_it_has_been_run",
+    ),
+    (
         "a later field gives every run another id and every record other bytes",
         "repro/model/config.py",
         "if name not in defaults or value != defaults[name]}",

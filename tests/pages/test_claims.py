@@ -96,9 +96,8 @@ def test_todays_analysis_is_shown_beside_a_published_verdict_and_a_void_one_is_s
     assert counted == [["before the runs: 2", "their time: 1, C28b"], ["their time: 1"], ["before the runs: 2"]]
     void = Evidence(before=Published(void="The verdicts are void: run x is missing"))
     assert (Evidence().is_exploration, void.is_exploration) == (True, False)
-    assert claims.promise([], "laptop", void).startswith(
-        "The verdicts are void: run x is missing. Nothing about trained rows is judged here"
-    )
+    text = claims.promise([], "laptop", void)
+    assert text.startswith("The verdicts are void: run x is missing. Nothing about trained rows is judged here")
 
 
 def test_a_claim_by_which_the_text_was_chosen_has_a_dagger_there_and_nowhere_else() -> None:
@@ -200,6 +199,4 @@ def page_of(judged: Sequence[Judged], evidence: Evidence = NOTHING, scale: str =
 
 def small(records: list[Record]) -> Evidence:
     """At a smaller scale, with what the paper prints for their rows."""
-    printed = [PRINTED[f"{record.table}/{record.row}"] for record in records]
-    made = zip(records, printed, strict=True)
-    return evidence_of([replace(record, scale="laptop", paper=paper) for record, paper in made])
+    return evidence_of([replace(one, scale="laptop", paper=PRINTED[f"{one.table}/{one.row}"]) for one in records])
