@@ -132,14 +132,8 @@ def changed_to(before: Any, **of: Any) -> Any:
 
 
 LAPTOP = at("laptop", C27a="opposite sign", C28b="undetermined", C29a="sign as printed", C31b="undetermined")
-CAPTIONS = at(
-    "captions-bf16",
-    C27a="opposite sign",
-    C28b="undetermined",
-    C29a="sign as printed",
-    C30f="sign as printed",
-    C31b="sign as printed",
-)
+OF_CAPTIONS: Any = {"C27a": "opposite sign", "C28b": "undetermined"}
+CAPTIONS = at("captions-bf16", **OF_CAPTIONS, **dict.fromkeys(("C29a", "C30f", "C31b"), "sign as printed"))
 EXPLORED = at("captions-6000-updates", C01a="consistent", C05="holds here")
 
 
