@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from paper_runs import direction, paper_run
-from table_records import cell, columns, diverged, run
+from table_records import both, cell, columns, diverged, run
 
 from repro.claims.catalogue import ACCURACY, B0, BLEU, CLAIMS, D256, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
@@ -68,16 +68,6 @@ def test_rows_that_are_not_compared_stand_with_their_scores() -> None:
 
 
 # The mean of the last checkpoints
-
-
-def both(
-    row: str, seed: int, bleu: float, mean: float, *, ppl: float = 1.5, length: float = 1.0, n: int = 10
-) -> Record:
-    """A run of a row, and by the mean of n checkpoints another BLEU, perplexity and length."""
-    plain = run(row, seed, bleu=bleu)
-    dev: Any = {**plain.scores["dev"], "nll": math.log(ppl), "ppl": ppl, "bleu": mean, "length": length}
-    last_mean = {"steps": [*range(600 - n, 600)], "weights": "ab" * 32, "seconds": 1.5, "dev": dev, "test": {**dev}}
-    return run(row, seed, bleu=bleu, last_mean=last_mean)
 
 
 GROUP = f"{MEAN_OF_LAST} 10 (dev)"
