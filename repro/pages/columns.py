@@ -11,7 +11,7 @@ from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
-from repro.render.page import Block, Column, Formula, Inline, Link, Listing, Strong, Table, Text, joined, plain
+from repro.render.page import Block, Column, Formula, Inline, Link, Listing, Strong, Table, Text, Words, joined, plain
 from repro.render.text import sheet_text
 from repro.results.details import DECIDES, EMPTY, RATIO, RATIO_TO_BASE
 from repro.results.frame import BESIDE, N_BY_MEAN, DataFrame, Series, half_shown
@@ -366,8 +366,9 @@ PUBLISHED = {  # the prefix of our columns -> the test set, and BLEU of one mode
     "further/test_2017_flickr": ("test_2017_flickr", 33.36),
 }
 OF_TEST = "test/n-grams"  # the prefix of the columns below; no score of a task has this name
-# the components of BLEU in per cent, with those of the published model on test
+# the components of BLEU in per cent, with those of the published model on test; its length follows from its brevity
 NGRAMS = {"1-grams": 71.0, "2-grams": 47.5, "3-grams": 34.3, "4-grams": 24.5, "brevity": 99.9}
+NGRAMS["length"] = 100 / (1 - math.log(NGRAMS["brevity"] / 100))  # brevity is exp(1 - 1 / length)
 FEWEST = 3  # runs that a row needs for an interval
 ABOUT_ANCHOR = (
     "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "
@@ -375,39 +376,29 @@ ABOUT_ANCHOR = (
     "Theirs is one model, so the outcome is whether it lies where one more run of ours would: at 95 % the mean ± t s "
     "√(1 + 1/n), over three runs or more. So it is asked since 28 November 2026, when most of the runs were known; "
     "before, whether it lies in the interval of the mean. BLEU is the precision of n-grams times brevity, the penalty "
-    "for short translations. Their search divides log p by length and the paper's pays less for length; theirs is "
-    "python -m repro translate RUN TEXT --search fairseq."
+    "for short translations; their search, --search fairseq of python -m repro translate, makes longer ones."
 )
 
 
 def anchor_section(frame: DataFrame) -> tuple[Block, ...]:
     """The published scores beside ours, and whether one more run might reach them; empty for other tables and texts."""
-    if (rows := _of_recipe(frame)).empty:
-        return ()
-    beside = {place: of for place in PUBLISHED if (of := _beside(rows, place))}
-    side = ""
-    for place, end, sign in (("below", "_max", -1), ("above", "_min", 1)):
-        if beside and all(sign * (rows[f"{of}/bleu{end}"].iloc[0] - PUBLISHED[of][1]) > 0 for of in beside):
-            side = f"All scores of ours lie {place} the published ones. "
-    of_sets = (
-        Column(PUBLISHED[place][0], heading, [text], is_words=heading == "outcome")
-        for place, of in beside.items()
-        for heading, text in of.items()
-    )
-    parts = [
-        Column("test_2016_flickr, % (published)", name, [f"{ours} ({theirs:.1f})"])
-        for name, theirs in NGRAMS.items()
-        if f"{OF_TEST}/{name}" in rows
-        for ours in spreads(rows.dropna(subset=[f"{OF_TEST}/{name}"]), f"{OF_TEST}/{name}", 1)
-    ]
-    return Text(side + ABOUT_ANCHOR), Table((Column("", "row", [RECIPE]), *of_sets, *parts))
+    rows = _of_recipe(frame)
+    beside = {name: of for place, (name, _) in PUBLISHED.items() if (of := _beside(rows, place))}
+    heads = dict.fromkeys(head for of in beside.values() for head in of)
+    shown = (Column("", head, [of[head] for of in beside.values()], is_words=head == "outcome") for head in heads)
+    return (Text(ABOUT_ANCHOR), Table((Column("", "test set", [*beside]), *shown))) if beside else ()
 
 
 def anchor_found(frame: DataFrame) -> Listing:
-    """Where the published scores lie relative to ours, one line per test set; empty for other tables and texts."""
-    told = ((name, _beside(_of_recipe(frame), place)) for place, (name, _) in PUBLISHED.items())
-    said = ": {ours} BLEU, published {published}: {outcome}."
-    return Listing(tuple((Strong(name), said.format_map(of)) for name, of in told if of))
+    """Where the published scores lie relative to ours, and the parts of both; empty for other tables and texts."""
+    rows, said = _of_recipe(frame), list[Words]()
+    for place, (name, _) in PUBLISHED.items():
+        if of := _beside(rows, place):
+            said.append((Strong(name), ": {ours} BLEU, published {published}: {outcome}.".format_map(of)))
+    if f"{OF_TEST}/length" in rows.dropna(axis="columns") and said:
+        parts = [f"{of} {spreads(rows, f'{OF_TEST}/{of}', 1)[0]} ({theirs:.1f})" for of, theirs in NGRAMS.items()]
+        said.append((Strong(PUBLISHED["test"][0]), f", in per cent (published): {', '.join(parts)}."))
+    return Listing(tuple(said))
 
 
 def _of_recipe(frame: DataFrame) -> DataFrame:
@@ -433,10 +424,11 @@ def _beside(rows: DataFrame, place: str) -> dict[str, str]:
         low, high = row[score] - reach, row[score] + reach
         more = f"{low:.1f} to {high:.1f}"
         outcome = "below it" if high < published else "above it" if low > published else "as one more run"
+    side = "below" if row[f"{score}_max"] < published else "above" if row[f"{score}_min"] > published else ""
     return {
         "ours": spreads(scored, score, 1)[0],
         "one more run": more,
         "published": f"{published:.1f}",
         "difference": numbers([row[score] - published], "+.1f")[0],
-        "outcome": outcome,
+        "outcome": outcome + f"; each of ours {side}" * bool(side),
     }

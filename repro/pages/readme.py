@@ -9,15 +9,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from repro.claims.blocks import ALPHA
-from repro.claims.decisions import OF_SIGN, OF_SIZE, OUTCOMES, Outcome
+from repro.claims.decisions import FIRST_SEED, MIN_RUNS, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome
 from repro.claims.judge import Judged, may_judge, place_of_scale
 from repro.pages.claims import ABOUT, OF_PAPER, OF_TEXTS, RULES, agreement, group_of, outcomes, settles, told_counts
-from repro.pages.columns import numbers, reading, rules_between, tabled, with_minus
+from repro.pages.columns import has_part, numbers, reading, rules_between, tabled, with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render import page
 from repro.render.page import Block, Column, Emphasis, Heading, Link, Listing, Page, Picture, Strong, Table, Text, Words
 from repro.render.text import several
+from repro.results.details import on_texts
 from repro.results.frame import FIGURES
+from repro.results.record import Record
 
 NAME = "README"
 PICTURES = {  # name of the file -> what it shows; the paper's figures first, then ours
@@ -61,6 +63,7 @@ def page_of_scale(
     runs = data.runs
     count = f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {' '.join(runs.took)} in all. "
     links = sorted((Link(title, place, to_page=True) for place, title in titles.items()), key=lambda link: link.text)
+    is_tried = TRIED.startswith(f"{runs.scale}-") and (data.result_set.folder.parent / TRIED).is_dir()
     beside = "Beside each page stand its table as LaTeX and all its numbers as CSV, under the same name."
     explored = [
         (Link(name, name, to_page=True), ": ", *page.inlines(line)) for name, lines in found.items() for line in lines
@@ -72,6 +75,8 @@ def page_of_scale(
             Text(agreement(data)),
             Listing(tuple(explored)) if data.evidence.is_exploration else outcomes(data.judged),
             Text((count, *_standing(data))),
+            Text(_averaging(data.result_set.everything)),
+            Text((f"{ABOUT_TRIED} ", Link("More", "../README", to_page=True), ".") if is_tried else ""),
             _pictures_shown(pictures),
             Heading("Tables"),
             Listing(((*page.joined([(link,) for link in links], "; "), "."), beside)),
@@ -92,8 +97,8 @@ def figures_page(data: ScaleData, pictures: Collection[str]) -> Page | None:
         return None
     said = Text(page.joined([agreement(data), _standing(data)]))
     shown = [Picture(f"{FIGURES}/{name}.svg", text) for name, text in _captions(pictures).items()]
-    heading = Heading(f"Figures at scale {data.runs.scale}", 1)
-    return Page(page.made_from("the pictures beside it"), page.blocks(heading, said, shown))
+    origin, heading = page.made_from("the pictures beside it"), Heading(f"Figures at scale {data.runs.scale}", 1)
+    return Page(origin, page.blocks(heading, said, shown))
 
 
 def _standing(data: ScaleData) -> Words:
@@ -105,6 +110,31 @@ def _standing(data: ScaleData) -> Words:
     claims, statements = (Link(f"{of.name}.md", of.name, to_page=True) for of in (OF_PAPER, OF_TEXTS))
     shows = "A page of this scale shows ", Strong(data.runs.claim)
     return *shows, ". Each claim with its numbers: ", claims, "; each statement: ", statements, "."
+
+
+def _averaging(records: Iterable[Record]) -> str:
+    """Whether the mean of the last checkpoints has less spread over seeds, and the same order of rows of Table 3.
+
+    Of the rows that were scored so with all declared seeds; nothing where there are fewer than three.
+    """
+    from pandas import DataFrame
+
+    runs = [one for one in records if has_part(one.table) and one.last_mean and one.seed - FIRST_SEED in range(SEEDS)]
+    told, orders, n = [], [], 0
+    for name, score, form in (("log PPL", "nll", ".3f"), ("BLEU", "bleu", ".2f")):
+        cells = [(run.row, *(run.score(of, score) for of in ("dev", "last_mean_dev"))) for run in runs]
+        frame = DataFrame(cells, columns=["row", "last", "mean"])
+        rows = frame.groupby("row").filter(lambda of: len(of) == SEEDS).groupby("row")
+        if (n := len(rows)) < MIN_RUNS:
+            return ""
+        last, mean = rows.var().mean() ** 0.5
+        told.append(f"{'not ' * (mean >= last)}less in {name} (standard deviation {last:{form}} → {mean:{form}})")
+        orders.append(f"{rows.mean().corr('spearman').to_numpy()[0, 1]:.2f} in {name}")
+    return with_minus(
+        f"Scored by the mean of the last checkpoints instead of the last one, runs of a row differ over seeds "
+        f"{FIRST_SEED} to {FIRST_SEED + SEEDS - 1} {' and '.join(told)}; the two orders of {n} rows of Table 3 have a "
+        f"rank correlation of {' and '.join(orders)}."
+    )
 
 
 def _captions(there: Collection[str]) -> dict[str, str]:
@@ -212,13 +242,17 @@ def _attention(scales: Iterable[ScaleData]) -> Iterator[Block]:
 
 def _texts(scales: Iterable[ScaleData]) -> Iterator[Block]:
     """The effect of dropout and of smoothing over the size of the text, as a picture; nothing where there is none."""
-    drawn = [one.runs.scale for one in scales if (one.result_set.folder / FIGURES / f"{WORTH}.svg").exists()]
+    drawn = [one for one in scales if (one.result_set.folder / FIGURES / f"{WORTH}.svg").exists()]
     if not drawn:
         return
-    yield Heading("What depends on how often the text is seen")
+    on = on_texts(record for one in drawn for record in one.result_set.everything)
+    both = [{at.found.nll[0] > 0 for at in on.get(row, ()) if at.found} for row in ("eps_ls=0.0", "P_drop=0.0")]
+    what = "The sign of smoothing and of dropout" if both == [{False, True}] * 2 else "What a row is worth"
+    yield Heading(f"{what} depends on how often the text is seen")
     if any(one.runs.scale == TRIED for one in scales):
         yield Text((f"{ABOUT_TRIED} The rows on the first: ", Link(TRIED, f"{TRIED}/README", to_page=True), "."))
-    yield from (Picture(f"{scale}/{FIGURES}/{WORTH}.svg", f"{PICTURES[WORTH]} ({scale})") for scale in drawn)
+    names = [one.runs.scale for one in drawn]
+    yield from (Picture(f"{name}/{FIGURES}/{WORTH}.svg", f"{PICTURES[WORTH]} ({name})") for name in names)
 
 
 # Verdicts, in words

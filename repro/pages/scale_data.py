@@ -137,11 +137,10 @@ def _with_ngrams(frame: DataFrame, records: Iterable[Record], results: Path) -> 
         kept = whole(read_counts(results, run, "test") if run.table == ANCHOR else None for run in runs)
         parts = [bleu_parts(*map(float, of.sum(axis=0))) for of in kept]
         lines.append(spread_each({f"{OF_TEST}/{name}": [of[i] for of in parts] for i, name in enumerate(NGRAMS)}))
-    is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
-    return widened(frame, lines, dtype=float) if is_there else frame
+    return widened(frame, lines, dtype=float) if any(line[f"{OF_TEST}/length"] for line in lines) else frame
 
 
 def bleu_parts(hypothesis: float, reference: float, *grams: float) -> list[float]:
-    """Precisions and brevity of one run, in per cent, from its lengths and its n-grams, the right ones first."""
+    """Precisions, brevity and length of one run in per cent, from its lengths and its n-grams, the right ones first."""
     precisions = [100 * right / of for right, of in zip(grams[:4], grams[4:], strict=True)]
-    return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis))]
+    return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis)), 100 * hypothesis / reference]

@@ -13,30 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.complexity import measure
-from repro.complexity.measure import (
-    N_HEADS,
-    STACKS,
-    Convolution,
-    Dilated,
-    ElmanCell,
-    FullAttention,
-    GatedCell,
-    Layer,
-    Recurrent,
-    RestrictedAttention,
-    SeparableConvolution,
-    additive_attention,
-    chain,
-    connects_all,
-    count,
-    depth,
-    interleaved,
-    layers,
-    measure_layers,
-    saved_bytes,
-    scorings,
-    steps_to_first,
-)
+from repro.complexity.measure import N_HEADS, STACKS, Convolution, ElmanCell, GatedCell, Recurrent, chain, depth, layers
 from repro.model.attention import attention
 from repro.model.masks import hidden_bias
 from repro.results.measured import Count, Grid, Measured, load, save
@@ -60,8 +37,11 @@ def some_input(*shape: int) -> Tensor:
 
 
 def test_a_layer_keeps_the_shape_and_is_the_sum_of_its_parts() -> None:
-    attentions: list[Layer] = [FullAttention(d=WIDTH, n_heads=H), RestrictedAttention(d=WIDTH, n_heads=H, r=5)]
-    convolutions: list[Layer] = [Convolution(d=WIDTH, k=5), SeparableConvolution(d=WIDTH, k=5)]
+    attentions: list[measure.Layer] = [
+        measure.FullAttention(d=WIDTH, n_heads=H),
+        measure.RestrictedAttention(d=WIDTH, n_heads=H, r=5),
+    ]
+    convolutions: list[measure.Layer] = [Convolution(d=WIDTH, k=5), measure.SeparableConvolution(d=WIDTH, k=5)]
     for layer in (*attentions, *convolutions, Recurrent(ElmanCell(WIDTH)), Recurrent(GatedCell(WIDTH))):
         x = some_input()
         drawn(layer)
@@ -73,7 +53,10 @@ def test_a_layer_keeps_the_shape_and_is_the_sum_of_its_parts() -> None:
 @pytest.mark.parametrize("r", [1, 5, 2 * LENGTH - 1])
 def test_restricted_attention_is_full_attention_behind_a_band(r: int) -> None:
     x, near = some_input(), torch.arange(LENGTH)
-    full, band = drawn(FullAttention(d=WIDTH, n_heads=H)), RestrictedAttention(d=WIDTH, n_heads=H, r=r).double()
+    full, band = (
+        drawn(measure.FullAttention(d=WIDTH, n_heads=H)),
+        measure.RestrictedAttention(d=WIDTH, n_heads=H, r=r).double(),
+    )
     band.load_state_dict(full.state_dict())
     may_see = (near.unsqueeze(1) - near).abs() <= r // 2
     torch.testing.assert_close(band(x), full(x, hidden_bias(may_see, x.dtype)))
@@ -110,7 +93,7 @@ def test_a_convolution_tap_by_tap(k: int) -> None:
 
 
 def test_a_separable_convolution_channel_by_channel() -> None:
-    x, layer = some_input(), SeparableConvolution(d=WIDTH, k=3)
+    x, layer = some_input(), measure.SeparableConvolution(d=WIDTH, k=3)
     drawn(layer)
     mixed = torch.stack(
         [
@@ -126,7 +109,7 @@ def test_a_separable_convolution_channel_by_channel() -> None:
 @pytest.mark.parametrize("depth", [1, 3])
 def test_dilated_convolutions_tap_by_tap(depth: int) -> None:
     # on a sequence so wide that its own ends are out of sight of the positions that are compared
-    x, stack, beyond = some_input(), Dilated(d=WIDTH, k=3, depth=depth), 14
+    x, stack, beyond = some_input(), measure.Dilated(d=WIDTH, k=3, depth=depth), 14
     drawn(stack)
     expected = F.pad(x, (0, 0, beyond, beyond))
     for kernel, dilation in zip(stack.kernels, (1, 3, 9), strict=False):
@@ -140,7 +123,7 @@ def test_additive_attention_pair_by_pair() -> None:
     for b in range(B):
         for i in range(5):
             scores = torch.stack([w @ torch.tanh(q[b, i] + k[b, j]) for j in range(7)])
-            torch.testing.assert_close(additive_attention(q, k, v, w)[b, i], scores.softmax(0) @ v[b])
+            torch.testing.assert_close(measure.additive_attention(q, k, v, w)[b, i], scores.softmax(0) @ v[b])
 
 
 @pytest.mark.parametrize("window", [0, 4])
@@ -148,7 +131,7 @@ def test_a_window_without_a_centre_is_refused(window: int) -> None:
     with pytest.raises(ValueError, match=f"must be odd to have a centre, got {window}. Use {max(window, 0) + 1}."):
         Convolution(d=WIDTH, k=window)
     with pytest.raises(ValueError, match="must be odd"):
-        RestrictedAttention(d=WIDTH, n_heads=H, r=window)
+        measure.RestrictedAttention(d=WIDTH, n_heads=H, r=window)
 
 
 # What is measured
@@ -173,7 +156,7 @@ def counted(layer: str, *, n: int = N, d: int = D, window: int | None = None) ->
     """What is counted of one layer on tensors without data."""
     with torch.device("meta"):
         built = {(name, of): layer for name, of, layer in layers(d, [] if window is None else [window])}
-        return count(layer, built[layer, window], n=n, d=d, window=window)
+        return measure.count(layer, built[layer, window], n=n, d=d, window=window)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +177,12 @@ def test_operations_are_those_of_the_products(layer: str, window: int | None, mi
 
 def test_without_data_the_counts_are_the_same() -> None:
     for name, window, layer in layers(D, [K]):
-        assert count(name, layer, n=N, d=D, window=window) == counted(name, window=window)
+        assert measure.count(name, layer, n=N, d=D, window=window) == counted(name, window=window)
 
 
 @pytest.fixture(scope="module")
 def measured() -> Measured:
-    return measure_layers(TINY, threads=torch.get_num_threads())
+    return measure.measure_layers(TINY, threads=torch.get_num_threads())
 
 
 def test_every_size_is_counted(measured: Measured) -> None:
@@ -220,13 +203,15 @@ def test_what_is_kept_is_counted_once_and_without_parameters() -> None:
         result = linear(x).tanh()  # x for the weights, the weights for x, the result of tanh
         return result * result  # both factors, which are that result
 
-    assert saved_bytes(work, without=linear.parameters()) == 4 * (2 * 3 + 2 * 5)
-    assert saved_bytes(work) == 4 * (2 * 3 + 2 * 5 + 3 * 5)
+    assert measure.saved_bytes(work, without=linear.parameters()) == 4 * (2 * 3 + 2 * 5)
+    assert measure.saved_bytes(work) == 4 * (2 * 3 + 2 * 5 + 3 * 5)
 
 
 def test_additive_scores_keep_every_pair_of_vectors(measured: Measured) -> None:
     n, d_k = 11, 7
-    kept = {key[0]: saved_bytes(work) for key, work, _ in scorings(replace(TINY, n_scored=(n,), d_k=(d_k,)))}
+    kept = {
+        key[0]: measure.saved_bytes(work) for key, work, _ in measure.scorings(replace(TINY, n_scored=(n,), d_k=(d_k,)))
+    }
     assert N_HEADS * 4 * n * n * d_k <= kept["additive"]
     assert kept["dot_product"] < N_HEADS * 4 * (2 * n * n + 5 * n * d_k)
     for line in measured.scoring_counts:
@@ -265,7 +250,7 @@ def test_only_a_recurrence_has_to_wait_longer_for_more(measured: Measured) -> No
 def test_the_depth_that_connects_all_pairs(name: str, window: int, n: int, layers: int) -> None:
     torch.manual_seed(0)
     assert depth(lambda depth: STACKS[name](window, depth), n) == layers
-    assert not connects_all(STACKS[name](window, layers - 1), n)
+    assert not measure.connects_all(STACKS[name](window, layers - 1), n)
 
 
 def test_all_pairs_means_all_pairs_and_layers_that_never_connect_are_an_error() -> None:
@@ -275,13 +260,13 @@ def test_all_pairs_means_all_pairs_and_layers_that_never_connect_are_an_error() 
             total = x.sum(dim=1, keepdim=True).expand_as(x)
             return torch.cat([total[:, :-1], x[:, -1:]], dim=1)
 
-    assert not connects_all(ShortSighted(), 20)
+    assert not measure.connects_all(ShortSighted(), 20)
     with pytest.raises(ValueError, match="Expected 6 positions to be connected by at most 6 layers"):
         depth(lambda depth: Convolution(d=2, k=1), 6)
 
 
 def test_paths_are_followed_at_every_length_and_window(measured: Measured) -> None:
-    assert [steps_to_first(Recurrent(ElmanCell(2)), n) for n in (1, 2, 17)] == [1, 2, 17]
+    assert [measure.steps_to_first(Recurrent(ElmanCell(2)), n) for n in (1, 2, 17)] == [1, 2, 17]
     found = {(line.layer, line.n, line.window) for line in measured.paths}
     plain = itertools.product(("self_attention", "recurrent"), TINY.n_paths, [None])
     assert {line.path for line in measured.paths if line.layer == "self_attention"} == {1}
@@ -292,7 +277,7 @@ def test_rounds_are_interleaved_and_the_first_is_not_kept() -> None:
     order: list[str] = []
     ticks = itertools.accumulate(itertools.chain.from_iterable((0.5, i) for i in itertools.count(1)))
     work = {key: lambda key=key: order.append(key) for key in "ab"}
-    assert interleaved(work, rounds=3, clock=lambda: next(ticks)) == {"a": [3, 5, 7], "b": [4, 6, 8]}
+    assert measure.interleaved(work, rounds=3, clock=lambda: next(ticks)) == {"a": [3, 5, 7], "b": [4, 6, 8]}
     assert "".join(order) == "ab" * 4
 
 
@@ -302,11 +287,11 @@ def test_each_time_is_of_the_layer_of_its_name_at_its_size(monkeypatch: pytest.M
     measure.times(TINY, clock=lambda: 0.0)
     measure.scoring_times(TINY, clock=lambda: 0.0)
     kinds = {
-        "self_attention": FullAttention, "recurrent": ElmanCell, "gated": GatedCell, "convolution": Convolution,
-        "separable": SeparableConvolution, "restricted": RestrictedAttention,
+        "self_attention": measure.FullAttention, "recurrent": ElmanCell, "gated": GatedCell, "convolution": Convolution,
+        "separable": measure.SeparableConvolution, "restricted": measure.RestrictedAttention,
         "library_recurrent": nn.RNN, "library_gated": nn.GRU,
     }  # fmt: skip
-    scores = {"dot_product": attention, "additive": additive_attention}
+    scores = {"dot_product": attention, "additive": measure.additive_attention}
     for (name, n, width, *window), work in timed.items():
         part, of = work.args
         if name in kinds:

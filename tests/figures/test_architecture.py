@@ -8,21 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.figures import architecture, style
-from repro.figures.architecture import (
-    ATTENTION,
-    BELOW,
-    MEMORY,
-    Block,
-    Stack,
-    boxes,
-    levels,
-    multi_head,
-    places,
-    scaled_dot_product,
-    stacks,
-    trace,
-    words,
-)
+from repro.figures.architecture import ATTENTION, BELOW, MEMORY, Block, multi_head, scaled_dot_product, stacks, trace
 from repro.model import attention as module
 from repro.model import layers
 from repro.model.config import Hyper
@@ -35,8 +21,8 @@ def drawing(model: Transformer) -> bytes:
     return style.svg(*architecture.draw_architecture(model))
 
 
-def labels(column: Stack) -> list[str]:
-    return [box.label.replace("\n", " ") for box, _ in boxes(column.layer)]
+def labels(column: architecture.Stack) -> list[str]:
+    return [box.label.replace("\n", " ") for box, _ in architecture.boxes(column.layer)]
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +172,7 @@ def test_a_mask_that_is_always_added_is_not_optional(monkeypatch: pytest.MonkeyP
 
 def test_a_box_stands_above_all_that_it_reads_and_on_none_beside_it() -> None:
     diagram = multi_head()
-    heights, xs = levels(diagram), places(diagram, [300.0, 410.0])
+    heights, xs = architecture.levels(diagram), architecture.places(diagram, [300.0, 410.0])
     assert heights == [1, 2, 1, 2, 3, 3, 4, 5, 6]
     spots = list(zip(heights, xs, strict=True))
     beside = [abs(x - other) for i, (row, x) in enumerate(spots) for at, other in spots[:i] if at == row]
@@ -233,4 +219,8 @@ def test_a_second_trace_is_as_the_first() -> None:
 
 
 def test_names_are_said_in_words() -> None:
-    assert [words(name) for name in ("FeedForward", "feed_forward", "gelu")] == ["Feed Forward", "Feed Forward", "Gelu"]
+    assert [architecture.words(name) for name in ("FeedForward", "feed_forward", "gelu")] == [
+        "Feed Forward",
+        "Feed Forward",
+        "Gelu",
+    ]

@@ -11,18 +11,7 @@ import pytest
 from figures.conftest import assert_words_stand_apart, attention, leave_inside
 
 from repro.figures import heads
-from repro.figures.heads import (
-    ROW,
-    TABLE,
-    Aligned,
-    Alike,
-    alike_heads,
-    compared_alignments,
-    cosines,
-    draw_alignments,
-    draw_similarity,
-    paint_alignments,
-)
+from repro.figures.heads import ROW, TABLE, Aligned, Alike, alike_heads, compared_alignments, cosines, draw_alignments
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]
@@ -108,7 +97,7 @@ def test_each_matrix_is_its_systems_and_no_two_labels_touch(a_record: Make) -> N
         return Aligned("line 1", [f"{n}{long}" for n in range(n_source)], [long] * n_rows, heads)
 
     pair = one(1, n_target), one(3, n_target + 2)
-    figure: Any = paint_alignments((rung(a_record, 1), a_record("base", 1)), [pair] * 2)
+    figure: Any = heads.paint_alignments((rung(a_record, 1), a_record("base", 1)), [pair] * 2)
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_allclose(shown[1], pair[1].weights)
     np.testing.assert_allclose([bar.get_width() for bar in figure.axes[3].patches], pair[1].entropy)
@@ -162,7 +151,7 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(a_record: M
         *((seed, "decoder", 1) for seed in (1, 2, 3)),
     ]
     np.testing.assert_allclose(found[0].cosines, cosines([sentences[0]]), atol=0.02)  # weights are kept in a byte
-    [figure] = draw_similarity([*records, without], tmp_path)
+    [figure] = heads.draw_similarity([*records, without], tmp_path)
     left, right, _ = figure.axes
     np.testing.assert_allclose(left.images[0].get_array(), found[0].cosines)
     of_runs, mean = right.get_lines()[:2]  # heads of one layer of the encoder

@@ -15,22 +15,7 @@ from torch import Tensor
 from repro.data.batch import make_batch
 from repro.data.shards import Encoded
 from repro.figures import heads, trained
-from repro.figures.trained import (
-    ACTIVATIONS,
-    GRADIENTS,
-    STACKS,
-    Probe,
-    dev_pairs,
-    gradient_norms,
-    length_shown,
-    measure_activations,
-    measure_gradients,
-    measured,
-    moments,
-    runs_of_rows,
-    told_runs,
-    whose,
-)
+from repro.figures.trained import ACTIVATIONS, GRADIENTS, STACKS, Probe, measured, moments, runs_of_rows, whose
 from repro.model.ablations.norms import NoNorm
 from repro.model.build import build
 from repro.model.config import Hyper
@@ -141,7 +126,7 @@ def test_first_are_the_weights_that_the_seed_draws_and_last_those_of_the_run(
     last = build(None, HYPER, 11).eval()
     record = run_of(last, HYPER, [("one", "eins"), ("two", "zwei")])
     before = torch.random.get_rng_state()
-    found = measure_activations([record], tmp_path, tmp_path)
+    found = trained.measure_activations([record], tmp_path, tmp_path)
     assert torch.equal(torch.random.get_rng_state(), before)
     read = make_batch(side(SENTENCES[:2]), side(TARGETS[:2]), range(2), n_update=7)
     first = TranslationModule(HYPER, 11, 7).model
@@ -192,7 +177,7 @@ def loss_with(model: Any, source: Tensor, first: int, place: int, change: Tensor
 def test_a_gradient_is_what_a_small_change_of_the_embedding_does_to_the_loss(system: Any) -> None:
     torch.manual_seed(3)
     model = build(system, SMALL, 11).double()
-    found = gradient_norms(model, SOURCE, FIRST)
+    found = trained.gradient_norms(model, SOURCE, FIRST)
     assert found.shape == SOURCE.shape
     small = 1e-5 * torch.eye(SMALL.d_model, dtype=torch.float64)
     for i, place in np.ndindex(*SOURCE.shape):
@@ -201,8 +186,8 @@ def test_a_gradient_is_what_a_small_change_of_the_embedding_does_to_the_loss(sys
 
 
 def test_the_greatest_length_that_many_have() -> None:
-    assert length_shown([*[5] * 40, *[9] * 32, *[12] * 31]) == 9
-    assert length_shown([5, 5, 9, 9, 12]) == 9
+    assert trained.length_shown([*[5] * 40, *[9] * 32, *[12] * 31]) == 9
+    assert trained.length_shown([5, 5, 9, 9, 12]) == 9
 
 
 def test_sentences_of_one_length_and_the_first_token_of_their_references(
@@ -211,9 +196,9 @@ def test_sentences_of_one_length_and_the_first_token_of_their_references(
     torch.manual_seed(5)
     model: Any = build(Simple, SMALL, 11)
     record = run_of(model, SMALL, [("three", "eins"), ("two", "drei"), ("drei", "zwei")])
-    [norms] = measure_gradients([record], tmp_path, tmp_path)["norms"]
+    [norms] = trained.measure_gradients([record], tmp_path, tmp_path)["norms"]
     of = torch.tensor([IDS["three"], IDS["drei"]])
-    np.testing.assert_allclose(norms, gradient_norms(model.double(), of, torch.tensor([3, 4])), rtol=1e-12)
+    np.testing.assert_allclose(norms, trained.gradient_norms(model.double(), of, torch.tensor([3, 4])), rtol=1e-12)
 
 
 def test_a_line_is_the_median_and_no_two_labels_touch() -> None:
@@ -308,7 +293,7 @@ def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) 
         found = kept(records)
         assert found["numbers"] == [0.5] * times
     assert seen == [[1], [2]]
-    assert told_runs(found["runs"]).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
+    assert trained.told_runs(found["runs"]).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
     text = file.read_text("utf-8")
     for damaged, said in (
         (text.replace("0.5", "0.6"), "edited by hand"),
@@ -332,7 +317,7 @@ def test_a_measurement_of_one_run_is_kept_as_well(a_record: Make, tmp_path: Path
 def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(trained, "at_hand", lambda record, cache: None)
     with pytest.raises(ValueError, match=r"text of run 0{15}1, grammar en-de, in .* Give the --cache-dir"):
-        dev_pairs(a_record(), tmp_path)
+        trained.dev_pairs(a_record(), tmp_path)
 
 
 def test_rows_that_are_measured_stand_in_their_experiment() -> None:

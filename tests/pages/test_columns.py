@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from paper_runs import direction, paper_run
-from table_records import cell, columns, diverged, run
+from table_records import both, cell, columns, diverged, run
 
 from repro.claims.catalogue import ACCURACY, B0, BLEU, CLAIMS, D256, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
 from repro.pages import columns as of_frame
 from repro.pages import tables
-from repro.pages.columns import MEAN_OF_LAST, NAMED, anchor_section, found, sheet
+from repro.pages.columns import MEAN_OF_LAST, NAMED, anchor_found, anchor_section, found, sheet
 from repro.pages.scale_data import bleu_parts
 from repro.render.markup import markdown
 from repro.render.page import Table, plain
@@ -68,16 +68,6 @@ def test_rows_that_are_not_compared_stand_with_their_scores() -> None:
 
 
 # The mean of the last checkpoints
-
-
-def both(
-    row: str, seed: int, bleu: float, mean: float, *, ppl: float = 1.5, length: float = 1.0, n: int = 10
-) -> Record:
-    """A run of a row, and by the mean of n checkpoints another BLEU, perplexity and length."""
-    plain = run(row, seed, bleu=bleu)
-    dev: Any = {**plain.scores["dev"], "nll": math.log(ppl), "ppl": ppl, "bleu": mean, "length": length}
-    last_mean = {"steps": [*range(600 - n, 600)], "weights": "ab" * 32, "seconds": 1.5, "dev": dev, "test": {**dev}}
-    return run(row, seed, bleu=bleu, last_mean=last_mean)
 
 
 GROUP = f"{MEAN_OF_LAST} 10 (dev)"
@@ -224,17 +214,20 @@ def tried(*bleu: float, corpus: str = "multi30k_tok", row: str = "tiny") -> list
 
 
 def outcome(*bleu: float) -> dict[str, str]:
-    """What stands under the test set of the anchor, by heading."""
+    """What stands beside the one test set of the anchor, by heading."""
     [shown] = [block for block in anchor_section(table(tried(*bleu), base=[])) if isinstance(block, Table)]
-    return {of.heading: str(of.texts[0]) for of in shown.columns if of.group == "test_2016_flickr"}
+    assert shown.columns[0] == ("", "test set", ["test_2016_flickr"], False)
+    return {of.heading: str(of.texts[0]) for of in shown.columns}
 
 
 @pytest.mark.parametrize(
     ("mean", "said"), [(40.52, "below it"), (40.53, "as one more run"), (41.51, "as one more run"), (41.52, "above it")]
 )
 def test_the_published_score_is_compared_with_the_interval_for_one_more_run(mean: float, said: str) -> None:
-    assert outcome(*(mean + one for one in SPREAD))["outcome"] == said
-    assert outcome(*(41.0 + one for one in SPREAD))["one more run"] == "40.5 to 41.5"
+    side = "below" if mean < 41.02 else "above"  # one tenth and more away from 41.02, so all three are there
+    assert outcome(*(mean + one for one in SPREAD))["outcome"] == f"{said}; each of ours {side}"
+    near = outcome(*(41.0 + one for one in SPREAD))
+    assert (near["one more run"], near["outcome"]) == ("40.5 to 41.5", "as one more run")
     assert outcome(41.0, 41.04)["outcome"] == "not judged: 2 of 3 runs"
 
 
@@ -243,17 +236,17 @@ def test_another_text_or_row_has_nothing_published(other: dict[str, str]) -> Non
     assert anchor_section(table(tried(40.9, 41.0, 41.1, **other), base=[])) == ()  # type: ignore[arg-type]
 
 
-def test_precisions_and_brevity_stand_beside_the_published_ones() -> None:
+def test_precisions_brevity_and_length_stand_beside_the_published_ones() -> None:
     # by hand: 8 and 12 tokens, references of 10 each, so no penalty; of 20 tokens 15 are right, of 18 pairs 9
-    assert bleu_parts(20, 20, *(15, 9, 4, 2), *(20, 18, 16, 14)) == pytest.approx([75, 50, 25, 100 * 2 / 14, 100])
-    assert bleu_parts(16, 20, *(15, 9, 4, 2), *(16, 14, 12, 10))[-1] == pytest.approx(100 * math.exp(1 - 20 / 16))
-    with_parts = {
-        f"{of_frame.OF_TEST}/{name}{end}": 1.0
-        for name in of_frame.NGRAMS
-        for end in ("", "_half_width", "_min", "_max")
-    }
-    frame = table(tried(40.9, 41.0, 41.1), base=[]).assign(**with_parts)
-    [beside] = [block for block in anchor_section(frame) if isinstance(block, Table)]
-    assert {column.heading: plain(column.texts[0]).split(" ", 3)[-1] for column in beside.columns[-5:]} == {
-        "1-grams": "(71.0)", "2-grams": "(47.5)", "3-grams": "(34.3)", "4-grams": "(24.5)", "brevity": "(99.9)",
-    }  # fmt: skip
+    assert bleu_parts(20, 20, *(15, 9, 4, 2), *(20, 18, 16, 14)) == pytest.approx([75, 50, 25, 100 * 2 / 14, 100, 100])
+    short = bleu_parts(16, 20, *(15, 9, 4, 2), *(16, 14, 12, 10))
+    assert short[-2:] == pytest.approx([100 * math.exp(1 - 20 / 16), 80])
+    names = [f"{of_frame.OF_TEST}/{name}" for name in of_frame.NGRAMS]
+    ends = {name + end: 0.5 for name in names for end in ("_half_width", "_min", "_max")}
+    frame = table(tried(40.9, 41.0, 41.1), base=[]).assign(**dict(zip(names, short, strict=True)), **ends)
+    assert [plain(line) for line in anchor_found(frame).items] == [
+        "test_2016_flickr: 41.0 ± 0.2 BLEU, published 41.0: as one more run.",
+        "test_2016_flickr, in per cent (published): 1-grams 93.8 ± 0.5 (71.0), 2-grams 64.3 ± 0.5 (47.5), 3-grams "
+        "33.3 ± 0.5 (34.3), 4-grams 20.0 ± 0.5 (24.5), brevity 77.9 ± 0.5 (99.9), length 80.0 ± 0.5 (99.9).",
+    ]
+    assert len(anchor_found(frame.assign(**{names[-1]: math.nan})).items) == 1, "no counts"

@@ -16,30 +16,13 @@ from repro.claims.layers import compare, growth, judged_growth, median_interval,
 from repro.pages.build import build_measured, write
 from repro.pages.measured import layers_page
 from repro.render.markup import markdown
-from repro.results.measured import (
-    LAYER_COSTS_FOLDER,
-    Count,
-    Measured,
-    Path,
-    ScoringCount,
-    ScoringTime,
-    Steps,
-    Time,
-    save,
-)
+from repro.results import measured as kept
+from repro.results.measured import Count, Measured, Path, ScoringCount, ScoringTime, Steps, Time
 
 GRID: dict[str, Any] = {
-    "n": [4, 8, 16],
-    "n_odd": [5, 7],
-    "d": [8, 16],
-    "windows": [3, 5],
-    "n_paths": [8, 16, 32, 64],
-    "n_timed": [4, 6, 8, 12, 16],
-    "d_timed": [8, 16],
-    "n_scored": [4, 8],
-    "d_k": [2, 4],
-    "rounds": 13,
-}
+    "n": [4, 8, 16], "n_odd": [5, 7], "d": [8, 16], "windows": [3, 5], "n_paths": [8, 16, 32, 64],
+    "n_timed": [4, 6, 8, 12, 16], "d_timed": [8, 16], "n_scored": [4, 8], "d_k": [2, 4], "rounds": 13,
+}  # fmt: skip
 MIXING: dict[str, Callable[[int, int, int], float]] = {
     "self_attention": lambda n, d, w: 4 * n * n * d,
     "recurrent": lambda n, d, w: 2 * n * d * d,
@@ -280,8 +263,8 @@ def test_its_files_are_a_function_of_the_measurements_in_every_format(tmp_path: 
     import pandas as pd
 
     assert build_measured(tmp_path, Measured) == {}, "without measurements there is no table"
-    file = tmp_path / LAYER_COSTS_FOLDER / "measured.json"
-    save(tmp_path, as_printed())
+    file = tmp_path / kept.LAYER_COSTS_FOLDER / "measured.json"
+    kept.save(tmp_path, as_printed())
     written = write(build_measured(tmp_path, Measured))
     assert {one: one.read_text("utf-8") for one in written} == build_measured(tmp_path, Measured)
     md, tex, sheet = written

@@ -16,28 +16,10 @@ from markdown_it.token import Token
 from render.test_latex import faults
 from rich.cells import cell_len
 
+from repro.render import page as of_page
 from repro.render.latex import latex, tex_text
 from repro.render.markup import html, markdown, whole_table
-from repro.render.page import (
-    Code,
-    Column,
-    Emphasis,
-    Formula,
-    Heading,
-    Link,
-    Listing,
-    Page,
-    Picture,
-    Strong,
-    Table,
-    Text,
-    Verbatim,
-    Words,
-    blocks,
-    joined,
-    parts,
-    plain,
-)
+from repro.render.page import Code, Column, Emphasis, Heading, Link, Listing, Page, Strong, Table, Text, Words, parts
 from repro.render.terminal import terminal
 from repro.render.text import NO_BREAK, flat, several
 
@@ -63,7 +45,7 @@ def built(drawn: Drawn) -> Words:
 
 def seen(words: Words) -> str:
     """What a reader sees of a line: one line, blanks folded, none at its ends."""
-    return " ".join(flat(plain(words)).replace(NO_BREAK, " ").split())
+    return " ".join(flat(of_page.plain(words)).replace(NO_BREAK, " ").split())
 
 
 def table_of(columns: Sequence[Sequence[Words]], heading: str = "h") -> Table:
@@ -233,7 +215,7 @@ def test_letters_that_any_document_sets_are_let_through() -> None:
 @example([HOSTILE, [[("strong", text)] for text in HOSTILE], [[("code", text)] for text in HOSTILE]])
 def test_latex_has_a_line_for_each_row_and_all_else_is_comment(drawn: list[list[Drawn]]) -> None:
     columns = [[*map(built, column)] for column in drawn]
-    page = Page("made", (Heading(columns[0][0]), table_of(columns), Text(columns[1][0]), Verbatim("a\n\\b")))
+    page = Page("made", (Heading(columns[0][0]), table_of(columns), Text(columns[1][0]), of_page.Verbatim("a\n\\b")))
     with patch("repro.render.latex.pieces", lambda table: [table]), patch("repro.render.latex.BROKEN", math.inf):
         lines = latex(page, "it").split("\n")
     begin, end = lines.index(rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"), lines.index(r"\end{tabular}")
@@ -258,7 +240,7 @@ def everything() -> Page:
     """Every kind of content, every one of it hostile."""
     return Page(
         "made by a test",
-        blocks(
+        of_page.blocks(
             Heading((Emphasis("All"), " of it"), 1),
             Text(("See ", Link("that page", "sub/other", to_page=True), ", ", Link("a file", "a b(c).txt"), ".")),
             Text(("And ", Link("claims.md", "claims", to_page=True), ".")),
@@ -266,14 +248,14 @@ def everything() -> Page:
             Table(
                 (
                     Column("", "row", [*HOSTILE]),
-                    Column("scores", Formula("d_k"), [(Formula("O(n^2 d)"),)] * len(HOSTILE)),
+                    Column("scores", of_page.Formula("d_k"), [(of_page.Formula("O(n^2 d)"),)] * len(HOSTILE)),
                     Column("scores", "said", [(Code(text),) for text in HOSTILE], is_words=True),
                 ),
                 frozenset({1}),
             ),
             Listing(tuple((Strong(text), f": {text}") for text in HOSTILE)),
-            Picture("figures/a.png", "What is <seen>"),
-            Verbatim("```\n1  2\n</pre>"),
+            of_page.Picture("figures/a.png", "What is <seen>"),
+            of_page.Verbatim("```\n1  2\n</pre>"),
         ),
     )
 
@@ -366,8 +348,8 @@ def test_columns_of_unlike_length_are_no_table() -> None:
 
 
 def test_what_is_empty_is_left_out() -> None:
-    assert blocks(Text(""), Listing(()), [Text("a"), Text(("",))], Heading("b")) == (Text("a"), Heading("b"))
-    assert joined(["a", "", ("b", Strong("c"))], "; ") == ("a", "; ", "b", Strong("c"))
+    assert of_page.blocks(Text(""), Listing(()), [Text("a"), Text(("",))], Heading("b")) == (Text("a"), Heading("b"))
+    assert of_page.joined(["a", "", ("b", Strong("c"))], "; ") == ("a", "; ", "b", Strong("c"))
 
 
 def test_one_is_one_and_none_are_many() -> None:
