@@ -65,14 +65,14 @@ MOST_LINES = {
     "tracking": 990,
     "claims": 1_800,
     "decoding": 1_636,
-    "pages": 1_969,
+    "pages": 2_000,
     "complexity": 455,
     "runs": 4_785,
     "figures": 2_651,
     "web": 1_353,
     "experiment": 181,
     "cli": 1_409,
-    "tests": 33_579,
+    "tests": 33_607,
 }
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from repro.claims.catalogue import B0, BASE_DE, BASE_FR
@@ -13,7 +13,7 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.render.page import Block, Column, Formula, Inline, Link, Listing, Strong, Table, Text, Words, joined, plain
 from repro.render.text import sheet_text
-from repro.results.details import DECIDES, EMPTY, RATIO, RATIO_TO_BASE
+from repro.results.details import DECIDES, EMPTY, RATIO, RATIO_TO_BASE, Over
 from repro.results.frame import BESIDE, N_BY_MEAN, DataFrame, Series, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, listed_rows, setting, system_label
 from repro.results.record import BASE, LENGTH
@@ -188,7 +188,22 @@ def operations_columns(frame: DataFrame) -> list[Column]:
     """Operations of a run's training, also in per cent of the base's."""
     flops = frame["cost/flops"]
     share = 100 * flops / flops.where(frame["table"] == BASE).max()
-    return [Column("training", "FLOPs", numbers(flops, ".2e")), Column("training", "% of base", numbers(share, ".0f"))]
+    return [
+        Column("training", "FLOPs", numbers(flops, ".2e")),
+        Column("training", "FLOPs, % of base", numbers(share, ".0f")),
+    ]
+
+
+def led(frame: DataFrame, over: Over) -> list[str]:
+    """On which side of the dev loss beside it that of each row ends, and from where on; empty without one beside it."""
+    names = ("along/beside", f"along/{over}/crossings", f"along/{over}/gap")
+    return [
+        f"{'above' if gap > 0 else 'below'} {beside} "
+        + ("throughout" if places == "nowhere" else f"from {places.rpartition(', ')[2]} on")
+        if isinstance(beside, str)
+        else ""
+        for beside, places, gap in frame.reindex(columns=names).to_numpy()
+    ]
 
 
 def cost_columns(frame: DataFrame) -> list[Column]:
@@ -322,8 +337,8 @@ def _separated(frame: DataFrame) -> str:
 NAMED = 6  # rows that are named with their numbers; of further rows only the count is given
 
 
-def found(frame: DataFrame) -> Listing:
-    """Which rows are better than the base, which worse, and which are undecided; empty without a base.
+def found(frame: DataFrame, rows: Container[str] | None = None) -> Listing:
+    """Which of these rows, or of all, are better than the base, worse, and undecided; empty without a base.
 
     Each line begins with the largest difference: soft alignment +16.6 ± 2.0 (length +0.051), ConvS2S +6.8 ± 1.4, ...
     """
@@ -331,8 +346,9 @@ def found(frame: DataFrame) -> Listing:
     near, few = "Not told apart from the base", "Too few seeds to tell"
     groups: dict[str, list[tuple[float, str]]] = {side: [] for side in (better, worse, near, few)}
     names, printed, lengths = labels(frame), numbers(frame["paper/bleu_to_base"], "+z.1f"), _lengths_to_base(frame)
-    for name, difference, paper, length in zip(names, frame.attrs["bleu_to_base"], printed, lengths, strict=True):
-        if difference is None:
+    lines = zip(frame["row"], names, frame.attrs["bleu_to_base"], printed, lengths, strict=True)
+    for row, name, difference, paper, length in lines:
+        if difference is None or (rows is not None and row not in rows):
             continue
         mean, half = difference
         said = f"{listed_rows([name])} {numbers([mean], '+z.1f')[0]}" + (f" ± {half:.1f}" if half is not None else "")

@@ -4,6 +4,7 @@ The second has the claims about trained rows, each with its verdict at every sca
 run settles are the same at all scales, and stand there once.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
@@ -11,14 +12,16 @@ from itertools import takewhile
 from repro.claims.blocks import ALPHA
 from repro.claims.decisions import FIRST_SEED, MIN_RUNS, OF_SIGN, OF_SIZE, OUTCOMES, SEEDS, Outcome
 from repro.claims.judge import Judged, may_judge, place_of_scale
+from repro.pages import columns
 from repro.pages.claims import ABOUT, OF_PAPER, OF_TEXTS, RULES, agreement, group_of, outcomes, settles, told_counts
 from repro.pages.columns import has_part, numbers, reading, rules_between, tabled, with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render import page
 from repro.render.page import Block, Column, Emphasis, Heading, Link, Listing, Page, Picture, Strong, Table, Text, Words
 from repro.render.text import several
-from repro.results.details import on_texts
-from repro.results.frame import FIGURES
+from repro.results.comparable import computed_on
+from repro.results.details import RATIO, on_texts
+from repro.results.frame import FIGURES, DataFrame, runs_in
 from repro.results.record import Record
 
 NAME = "README"
@@ -161,13 +164,13 @@ def _pictures_shown(there: Collection[str]) -> tuple[Block, ...]:
 
 # All scales together
 
-LADDER = "ladder"  # the systems before the Transformer
-SCORES_OF_DEV = (("PPL", "dev/ppl", 2), ("BLEU", "dev/bleu", 1))
+LADDER, LONGER = "ladder", "ladder_long"  # the systems before the Transformer; some of them after more updates
+ALIGNMENT = "S26c"  # the statement that the Transformer is better than soft alignment
+UNNAMED = r"\(R\)| Processor|\w+, (?=family)|, stepping \d+"  # of a processor's name, what tells no two apart
 WORTH = "text_sizes"  # the picture of what rows are worth on little text and on much
 TRIED = "laptop-20000-pairs"  # the first text of laptop; its present one was chosen for the effect of dropout on it
 ABOUT_LADDER = (
-    "Systems before the Transformer that are as large as the base and see as much text: means over seeds on dev, and "
-    "the update after which the base's dev loss is the lower one. Where none stands, one of the two led throughout."
+    "Earlier systems as large as the base, on dev; time is that of the fastest run, and compares on one processor."
 )
 ABOUT_TRIED = (
     "The generated text of laptop had 20,000 pairs at first, then 5,000, and has 3,000 now: it became smaller until "
@@ -221,23 +224,39 @@ def _of_scale(one: ScaleData) -> Words:
 
 def _attention(scales: Iterable[ScaleData]) -> Iterator[Block]:
     """Systems before the Transformer compared with it, at every scale where one was run."""
-    frames = {one.runs.scale: one.frames[LADDER] for one in scales if LADDER in one.frames}
-    scored = {scale: frame[frame["dev/bleu"].notna()].set_index("row") for scale, frame in frames.items()}
-    found = {scale: frame for scale, frame in scored.items() if len(frame) > 1}
+    found = [one for one in scales if LADDER in one.frames and one.frames[LADDER]["dev/bleu"].count() > 1]
     if not found:
         return
-    run = Counter(row for frame in found.values() for row in frame.index)
-    rows = [row for row, n in run.items() if n > 1 or len(found) == 1]
-    columns = [Column("", "row", rows)]
-    for scale, frame in found.items():
-        lines = frame.reindex(rows)
-        columns += [Column(scale, name, numbers(lines[of], f".{n}f")) for name, of, n in SCORES_OF_DEV]
-        places = lines.get("along/updates/crossings", [""] * len(rows))
-        told = [one if isinstance(one, str) and one != "nowhere" else "" for one in places]
-        columns.append(Column(scale, "base ahead after", told))
+    run = Counter(row for one in found for row in one.frames[LADDER].query("n > 0")["row"])
+    rows = {row for row, n in run.items() if n > 1 or len(found) == 1}
     yield Heading("Is attention all you need, here?")
     yield Text(ABOUT_LADDER)
-    yield tabled(columns)
+    for one in found:
+        yield Text(page.joined([(Strong(one.runs.scale), ":"), *columns.found(one.frames[LADDER], rows).items]))
+        for frame in (one.frames[name] for name in (LADDER, LONGER) if name in one.frames):
+            yield _systems(frame[frame["row"].isin(rows) | (frame["table"] == LONGER)], one.result_set.everything)
+    judged = [(one.runs.scale, of) for one in found for of in one.stated if of.claim.id == ALIGNMENT]
+    about = {f"{ALIGNMENT}, {of.sentence}, needs {of.claim.scale}" for _, of in judged}
+    yield Text(": ".join([*about, ", ".join(f"{scale} {of.verdict}" for scale, of in judged)]) + "." * bool(judged))
+
+
+def _systems(frame: DataFrame, records: Iterable[Record]) -> Table:
+    """Rows of one scale: scores, what they cost, and where their dev loss crosses that of the base."""
+    frame = frame[frame["n"] > 0]
+    fastest = [min(of, key=lambda run: run.cost["train_seconds"]) for of in runs_in(frame, records)]
+    seconds = [run.cost["train_seconds"] / run.cost["steps"] for run in fastest]
+    return tabled(
+        [
+            Column("", "row", [*frame["row"]]),
+            Column("", "PPL", numbers(frame["dev/ppl"], ".2f")),
+            Column("", "BLEU", numbers(frame["dev/bleu"], ".1f")),
+            Column("", "length", numbers(frame.reindex(columns=[RATIO])[RATIO], ".3f")),
+            columns.operations_columns(frame)[1],
+            Column("training", "ms an update", numbers((1_000 * of for of in seconds), ".0f")),
+            Column("training", "processor", [re.sub(UNNAMED, "", computed_on(run.stamp)) for run in fastest]),
+            Column("", "dev loss over updates", columns.led(frame, "updates"), is_words=True),
+        ]
+    )
 
 
 def _texts(scales: Iterable[ScaleData]) -> Iterator[Block]:

@@ -27,8 +27,8 @@ TABLE_2_NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
 ABOUT_PARTS = "Thirds of dev by source length, and of each translation; kept: BLEU of its last third in % of its first."
 ABOUT_CURVES = (
-    "Where a row's mean dev loss crosses that of a Transformer trained for as many updates, or of the base, and by how "
-    "much it is higher (+) or lower (−) where the shorter curve ends, in nats per word-piece."
+    "From where on a row's mean dev loss lies above or below that of a Transformer trained for as many updates, or of "
+    "the base, and by how much where the shorter curve ends, in nats per word-piece."
 )
 ABOUT_FURTHER = "Test sets beside the text of a run, each with the n seeds scored on it; no verdict is read from them."
 ABOUT_PRINTED = marked(
@@ -221,13 +221,9 @@ def _along_training(frame: DataFrame) -> tuple[Block, ...]:
     """Where the rows' curves of dev loss cross, under a heading; empty where none can be compared."""
     if "along/beside" not in frame.columns:
         return ()
-
-    def texts(name: str) -> list[str]:
-        return [value if isinstance(value, str) else "" for value in frame[name]]
-
-    shown = [row_column(frame), Column("", "beside", texts("along/beside"))]
+    shown = [row_column(frame)]
     for over in OVERS:
-        shown.append(Column(f"over {over}", "cross at", texts(f"along/{over}/crossings")))
+        shown.append(Column(f"over {over}", "dev loss", columns.led(frame, over)))
         shown.append(Column(f"over {over}", "at the end", numbers(frame[f"along/{over}/gap"], "+.3f")))
     return Heading("Dev loss along the training"), tabled(shown), Text(ABOUT_CURVES)
 

@@ -13,7 +13,7 @@ from paper_runs import around, changed, paper_run
 from table_records import both, run
 
 from repro.claims.blocks import ALPHA
-from repro.claims.catalogue import CLAIMS
+from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.decisions import Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
@@ -22,8 +22,8 @@ from repro.pages import build, readme
 from repro.pages.readme import _averaging, found_in, page_of_all
 from repro.render.markup import markdown
 from repro.render.page import Column, Heading, Listing, Page, Table, plain
-from repro.results.details import OnText, Worth
-from repro.results.frame import Listed, ResultSet, note_rows
+from repro.results.details import OnText, Worth, with_comparisons
+from repro.results.frame import Listed, ResultSet, note_rows, table
 from repro.results.record import Record, path
 
 # Of a scale
@@ -228,6 +228,34 @@ def test_what_dropout_and_smoothing_are_worth_on_little_text_and_much_is_a_pictu
     assert "served to choose" not in made, "no other text was tried"
     tried = changed_to(EXPLORED, runs=changed_to(EXPLORED.runs, scale="laptop-20000-pairs"))
     assert "C27a, C30a, C30e, C31a and C31b served to choose that text" in markdown(shown(drawn, tried))
+
+
+def system(row: str, table: str, seed: int, seconds: float, *nll: float, family: int = 26) -> Record:
+    """A run of 40 updates, with these losses after 10 and 40."""
+    one, curve = paper_run(row, table, seed=seed, scale="laptop"), {"step": [10, 40], "nll": [*nll]}
+    model = f"AuthenticAMD, family {family}, model 2, stepping 1"
+    cpu: Any = {**dict.fromkeys(("device", "cpu"), "AMD EPYC"), "cpu_model": model}
+    cost: Any = {"steps": 40, "train_seconds": seconds, "flops": 2e9 * nll[0]}
+    return replace(one, curves={"train": curve, "dev": curve}, cost=one.cost | cost, stamp=one.stamp | cpu)  # type: ignore
+
+
+def test_systems_before_the_transformer_stand_beside_it_with_what_they_cost() -> None:
+    base = [system("base", "base", seed, 0.4 * seed, 5.0, 1.0, family=25) for seed in (1, 2, 3)]
+    rivals = [system(row, "ladder", 1, 0.2, 4.0, end) for row, end in (("ByteNet", 2.0), ("ConvS2S", 0.5))]
+    longer = [system("ByteNet, 3 x updates", "ladder_long", 1, 0.6, 3.0, 0.5)]
+    frames = {of[0].table: with_comparisons(table(of, base=base), [*base, *of]) for of in (rivals, longer)}
+    aligned = [Judged(claim=one, verdict="not judged", reason="") for one in STATEMENTS if one.id == "S26c"]
+    everything = changed_to(LAPTOP.result_set, everything=[*base, *rivals, *longer])
+    said = markdown(shown(changed_to(LAPTOP, frames=frames, result_set=everything, stated=aligned)))
+    assert "**laptop**: **Too few seeds to tell**, in BLEU on dev: ByteNet +0.0 (paper +0.0), ConvS2S +0.0" in said
+    lines = [[cell.strip() for cell in line.split("|")] for line in said.split("\n") if "EPYC" in line]
+    assert [[line[1], *line[-5:-1]] for line in lines if "base" not in line] == [
+        ["ByteNet", "80", "5", "AMD EPYC (family 26, model 2)", "above base from 25 on"],
+        ["ConvS2S", "80", "5", "AMD EPYC (family 26, model 2)", "below base throughout"],
+        ["ByteNet, 3 x updates", "60", "15", "AMD EPYC (family 26, model 2)", "below base throughout"],
+    ]
+    assert lines[0][-5:-1] == ["100", "10", "AMD EPYC (family 25, model 2)", ""], "of the fastest of three"
+    assert "S26c, The Transformer is better than soft alignment, needs single_gpu: laptop not judged." in said
 
 
 def test_only_scales_that_settle_something_about_rows_have_a_column_small_ones_first() -> None:
