@@ -440,8 +440,12 @@ def recovery(asked: Asked) -> dict[str, Any]:
         _run_of(sizes, folders[2], lambda module, step: step == 5)
         process = multiprocessing.get_context("spawn").Process(target=_killed, args=(sizes is TINY, str(folders[3])))
         process.start()
-        process.join(min(120.0, max(1.0, asked.left)))
-        found["exit code of the killed"] = process.exitcode
+        try:
+            process.join(min(120.0, max(1.0, asked.left)))
+            found["exit code of the killed"] = process.exitcode
+        finally:  # this program would wait for it at its end
+            process.kill()
+            process.join()
         for folder in folders[2:4]:
             found[folder.name] = float((weights(folder) - unbroken).abs().max())
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -185,6 +186,14 @@ def test_it_ends_in_time_and_names_what_it_did_not_reach(first: Any, monkeypatch
     assert kept["versions"] == {"torch": "2"}
     assert kept["kernel"]["failed"].startswith("TimeoutError")
     assert "loop" not in kept
+
+
+def test_a_child_that_hangs_is_killed(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = mock.Mock(exitcode=None)
+    monkeypatch.setattr(first.multiprocessing, "get_context", lambda how: mock.Mock(Process=lambda **_: child))
+    monkeypatch.setattr(first, "_run_of", lambda *_: (torch.nn.Linear(1, 1), mock.Mock()))
+    assert first.recovery(asked(first, 1))["exit code of the killed"] is None
+    assert [name for name, *_ in child.method_calls] == ["start", "join", "kill", "join"]
 
 
 def test_records_of_other_cards_and_answers_stay(first: Any, tmp_path: Path) -> None:
