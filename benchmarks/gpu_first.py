@@ -11,7 +11,8 @@
 8. `cards`: two processes, a card each, where there are two.
 
 Questions that the time does not suffice for are named. Answers are merged into one record by card, PyTorch and commit:
-a second call erases nothing. It needs torch, lightning, tokenizers and numpy, but not mlflow, scipy or matplotlib.
+a second call erases nothing. It needs torch, lightning, tokenizers, safetensors, numpy, rich, psutil and sacrebleu (its
+version), but not mlflow, scipy or matplotlib.
 
 Run:  python benchmarks/gpu_first.py                                 (nine minutes at most)
       python benchmarks/gpu_first.py --ask rows --seconds 200
