@@ -7,8 +7,10 @@
 4. `correct`, `steps`, `parts`: those of `gpu.py`.
 5. `rows`: every row of Table 3, lab and ladder at base width, one layer: two steps, dev, eight translations; both ways.
 6. `recovery`: a run stopped or killed and resumed, against an unbroken one; a weight that is NaN.
-7. `changes`: each change for speed against what it replaced.
-8. `cards`: two processes, a card each, where there are two.
+7. `compiled_rows`: a row of each size and kind of layers, compiled as in a run. To trace one takes 15 s of a processor,
+   and there are some twenty: a call of its own has the time for them, --ask compiled_rows.
+8. `changes`: each change for speed against what it replaced.
+9. `cards`: two processes, a card each, where there are two.
 
 Questions that the time does not suffice for are named. Answers are merged into one record by card, PyTorch and commit:
 a second call erases nothing. It needs torch, lightning, tokenizers, safetensors, numpy, rich, psutil and sacrebleu (its
@@ -57,7 +59,7 @@ from repro.model.bfloat16 import bfloat16_products
 from repro.model.build import reads_ragged
 from repro.model.config import BASE, Hyper
 from repro.model.masks import RaggedMask
-from repro.results.provenance import provenance
+from repro.results.provenance import provenance, system_text
 from repro.runs.table import Row
 from repro.storage import atomic
 from repro.training.group import Group
@@ -90,6 +92,7 @@ class Sizes:
     sentences: int
     rounds: tuple[int, int]
     heads: tuple[int, ...] = (8, 16, 24, 64, 128, 256, 512)
+    kinds: int = 100  # of layers that are compiled, at most
 
 
 WHOLE = Sizes(
@@ -99,7 +102,7 @@ WHOLE = Sizes(
 TINY = Sizes(
     base=replace(BASE, n_layers=3, d_model=64, d_ff=128, d_k=8, d_v=8, warmup=50), vocabulary=300, tokens=200,
     pairs=300, updates=6, row_tokens=120, few=2, plan=gpu.REHEARSAL, search_tokens=(64, 256), sentences=6,
-    rounds=(64, 16), heads=(8, 300),
+    rounds=(64, 16), heads=(8, 300), kinds=1,
 )  # fmt: skip
 
 
@@ -292,33 +295,52 @@ def rows(*tables: str) -> list[Row]:
 
 
 def every_row(asked: Asked) -> dict[str, Any]:
+    """Every row in bfloat16, then in float32, not compiled: the compiler takes longer than all of them together."""
+    return _tried(asked, [(way, table, row) for way in ("bf16", "fp32") for table in TABLES for row in rows(table)])
+
+
+def compiled_rows(asked: Asked) -> dict[str, Any]:
+    """The first row of each size and kind of layers that a run compiles."""
+    kinds: dict[Any, tuple[str, str, Row]] = {}
+    for table in TABLES:
+        for row in rows(table):
+            of = row.at(BASE)
+            if reads_ragged(row.system) and max(of.d_k, of.d_v) <= attention.WIDEST and not of.attention_dropout:
+                kind = of.d_model, of.d_ff, of.n_heads, of.d_k, of.d_v, row.system and system_text(row.system)
+                kinds.setdefault(kind, ("compiled", table, row))
+    return _tried(asked, [*kinds.values()][: asked.sizes.kinds])
+
+
+def _tried(asked: Asked, left: list[tuple[str, str, Row]]) -> dict[str, Any]:
     """The error of each row that failed, and how many succeeded: an error does not stop the rest."""
-    sizes = asked.sizes
-    base = replace(sizes.base, n_layers=3, warmup=50)  # N = 2 of 6 and the like keep at least one layer
+    base = replace(asked.sizes.base, n_layers=3, warmup=50)  # N = 2 of 6 and the like keep at least one layer
     failed: dict[str, str] = {}
-    done = {"bf16": 0, "fp32": 0}
-    left = [(precision, name, row) for precision in done for name in TABLES for row in rows(name)]
+    done = dict.fromkeys([way for way, *_ in left], 0)
     while left and asked.left > 5:
-        precision, table, row = left.pop(0)
-        name = f"{table}, {row.name}, {precision}"
+        way, table, row = left.pop(0)
+        name = f"{table}, {row.name}, {way}"
         try:
-            with limited(min(30.0, asked.left)):
-                _one_row(asked, row, base, precision == "bf16")
-            done[precision] += 1
+            with limited(min(120.0 if way == "compiled" else 30.0, asked.left)):
+                _one_row(asked, row, base, way)
+            done[way] += 1
         except Exception as error:
             failed[name] = f"{type(error).__name__}: {str(error)[:300]}"
             print(f"{name}: {failed[name]}", flush=True)
     return {"done": done, "failed": failed, "not_reached": len(left)}
 
 
-def _one_row(asked: Asked, row: Row, base: Hyper, bf16: bool) -> None:
-    sizes, device = asked.sizes, asked.device
+def _one_row(asked: Asked, row: Row, base: Hyper, way: str) -> None:
+    sizes, device, bf16 = asked.sizes, asked.device, way != "fp32"
     hyper = replace(row.at(base), n_layers=1)
-    packed = device.type == "cuda" and reads_ragged(row.system)
-    step = gpu.Step(hyper, sizes.vocabulary, gpu.Ways(bf16=bf16, compiled=False), device, row.system)
+    ways = gpu.Ways(bf16=bf16, compiled=way == "compiled")
+    packed = reads_ragged(row.system) and (device.type == "cuda" or ways.compiled)
+    compiled.begin_run()
+    step = gpu.Step(hyper, sizes.vocabulary, ways, device, row.system)
     with bfloat16_products(device, wanted=bf16):
         for batch in islice(gpu.batches(*gpu.text(200, sizes.vocabulary), sizes.row_tokens, packed=packed), 2):
             step(gpu.moved(batch, device))
+    if ways.compiled and (reason := compiled.given_up()):
+        raise RuntimeError(reason)
     few_source, few_target = gpu.text(8, sizes.vocabulary)
     dev = DevBatches(few_source, few_target, budget=sizes.row_tokens, rank=0, world=1)
     with opened("torch", step.model, bf16=bf16) as ready:
@@ -522,6 +544,7 @@ QUESTIONS: dict[str, Callable[[Asked], Any]] = {
     "parts": of_gpu("parts"),
     "rows": every_row,
     "recovery": recovery,
+    "compiled_rows": compiled_rows,
     "changes": changes,
     "cards": cards,
 }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -158,17 +159,20 @@ def asked(first: Any, seconds: float) -> Any:
 def test_a_row_that_fails_ends_no_other(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def one_row(of: Any, row: Row, base: Any, bf16: bool) -> None:
-        tried.append((row.name, bf16))
+    def one_row(of: Any, row: Row, base: Any, way: str) -> None:
+        tried.append((row.name, way))
         if row.name == "h=1":
             raise RuntimeError("FlashAttention forward only supports head dimension at most 256")
 
     monkeypatch.setattr(first, "_one_row", one_row)
     monkeypatch.setattr(first, "TABLES", ("table3_A",))
     found = first.every_row(asked(first, 60))
-    assert tried == [(name, bf16) for bf16 in (True, False) for name in ("h=1", "h=4", "h=16", "h=32")]
+    assert tried == [(name, way) for way in ("bf16", "fp32") for name in ("h=1", "h=4", "h=16", "h=32")]
     assert found["done"] == {"bf16": 3, "fp32": 3}
     assert found["failed"].keys() == {"table3_A, h=1, bf16", "table3_A, h=1, fp32"}
+    monkeypatch.setattr(first, "TABLES", ("table3_A", "table3_D"))  # h=1 is too wide; the others' layers are the base's
+    assert first.compiled_rows(replace(asked(first, 60), sizes=first.WHOLE))["done"] == {"compiled": 4}
+    assert [name for name, way in tried if way == "compiled"] == ["h=4", "h=16", "h=32", "P_drop=0.0"]
 
 
 def test_it_ends_in_time_and_names_what_it_did_not_reach(first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
