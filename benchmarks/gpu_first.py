@@ -5,8 +5,9 @@
 3. `loop`: the base and big, 120 updates each by the whole loop in one process, dev and checkpoints included:
    milliseconds an update, programs compiled, waits for the device in an update.
 4. `correct`, `steps`, `parts`: those of `gpu.py`.
-5. `rows`: every row of Table 3, lab and ladder at base width, one layer: two steps, dev, eight translations; both ways.
-6. `recovery`: a run stopped or killed and resumed, against an unbroken one; a weight that is NaN.
+5. `rows`: every row of Tables 3 and 4, lab and ladder at base width, one layer: two steps, dev, eight translations; in
+   both precisions.
+6. `recovery`: a run stopped or killed and resumed, its updates in two parts, against an unbroken one; a weight of NaN.
 7. `compiled_rows`: a row of each size and kind of layers, compiled as in a run. To trace one takes 15 s of a processor,
    and there are some twenty: a call of its own has the time for them, --ask compiled_rows.
 8. `changes`: each change for speed against what it replaced.
@@ -70,8 +71,8 @@ ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks/records/gpu_first.json"
 SECONDS = 540.0
 TABLES = (
-    "table3_A", "table3_B", "table3_C", "table3_D", "table3_E", "table3_big", "ladder", "ladder_long", "lab_scores",
-    "lab_positions", "lab_parts", "lab_selection",
+    "table3_A", "table3_B", "table3_C", "table3_D", "table3_E", "table3_big", "table4", "ladder", "ladder_long",
+    "lab_scores", "lab_positions", "lab_parts", "lab_selection",
 )  # fmt: skip
 ONE_CARD, CHILD = "alone", "GPU_FIRST_SHARES"
 
@@ -188,12 +189,13 @@ def trained(
     updates: int,
     tokens: int,
     pairs: int,
+    parts: int = 1,
     precision: Any = "bf16",
     compile_layers: bool = True,
     watch: Callable[[TranslationModule, int], bool] = lambda module, step: False,
     **options: Any,
 ) -> tuple[TranslationModule, Fitted]:
-    """Train this row by the usual loop of a run; `watch` is asked after each update whether to stop."""
+    """Train this row by the usual loop, each update in `parts`; `watch` is asked after it whether to stop."""
     hyper = replace(row.at(sizes.base), steps=updates, average=1)
     module = TranslationModule(hyper, sizes.vocabulary, 1, row.system)
     if compile_layers and _can_compile():
@@ -203,7 +205,9 @@ def trained(
     train, dev = (gpu.text(n, sizes.vocabulary) for n in (pairs, max(20, pairs // 500)))
     fitted = fit(
         module,
-        TranslationData(train, dev, budget=tokens, batch_by=by_tokens, data_hash="first", seed=1, packed=packed),
+        TranslationData(
+            train, dev, budget=tokens, batch_by=by_tokens, data_hash="first", seed=1, accumulate=parts, packed=packed
+        ),
         folder=folder,
         run="f1257" * 3 + "0",
         log=lines,
@@ -434,7 +438,7 @@ def _run_of(
 ) -> tuple[TranslationModule, Fitted]:
     small = replace(sizes, base=replace(sizes.base, n_layers=1), vocabulary=min(sizes.vocabulary, 8_000))
     return trained(
-        small, base_row(), folder, Lines(), updates=8, tokens=max(120, sizes.tokens // 10), pairs=400,
+        small, base_row(), folder, Lines(), updates=8, tokens=max(240, sizes.tokens // 10), pairs=400, parts=2,
         compile_layers=False, watch=watch,
     )  # fmt: skip
 

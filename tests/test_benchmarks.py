@@ -164,6 +164,8 @@ def test_a_row_that_fails_ends_no_other(first: Any, monkeypatch: pytest.MonkeyPa
         if row.name == "h=1":
             raise RuntimeError("FlashAttention forward only supports head dimension at most 256")
 
+    other = "all_tables anchor figures lab_text ladder_rates outputs_2017 table1 table2 table4_grid"  # no other layers
+    assert {path.stem for path in (ROOT / "experiments").glob("*.py")} == {*first.TABLES, *other.split()}
     monkeypatch.setattr(first, "_one_row", one_row)
     monkeypatch.setattr(first, "TABLES", ("table3_A",))
     found = first.every_row(asked(first, 60))
