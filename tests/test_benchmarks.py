@@ -123,8 +123,7 @@ SCRIPT = ROOT / "benchmarks/gpu_first.py"
 
 def rehearsed(folder: Path, *asked: str, hidden: tuple[str, ...] = ()) -> Any:
     """The record of a rehearsal that went well, made without some packages."""
-    words = ["--rehearse", "--json", str(folder / "first.json"), "--ask", *asked]
-    start = [str(SCRIPT), *words]
+    start = [str(SCRIPT), "--rehearse", "--json", str(folder / "first.json"), "--ask", *asked]
     if hidden:
         hide = f"import sys, runpy; sys.modules.update(dict.fromkeys({hidden})); sys.argv = {start}; "
         find = f"sys.path.insert(0, {str(SCRIPT.parent)!r}); "

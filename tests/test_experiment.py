@@ -281,10 +281,7 @@ def test_what_table_1_cannot_keep_is_refused_before_it_measures(
     table1 = runpy.run_path(str(ROOT / "experiments" / "table1.py"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
-    for words, said in (
-        (["--threads=99999"], "--threads 99999: expected 1 to "),
-        (["--results-dir=results"], "these"),
-    ):
+    for words, said in ((["--threads=99999"], "--threads 99999: expected 1 to "), (["--results-dir=results"], "these")):
         assert table1["main"](["--quick", *words]) == 2
         assert said in capsys.readouterr().err
 

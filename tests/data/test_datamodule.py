@@ -104,9 +104,7 @@ def test_a_dev_sentence_may_be_longer_than_the_budget() -> None:
 
 EPOCH = Plan(TRAIN[0].lengths, TRAIN[1].lengths, budget=BUDGET).updates_per_epoch
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*does not have many workers",
-    "ignore:Checkpoint directory .* not empty",
-    "ignore:The dirpath has changed",
+    "ignore:.*does not have many workers", "ignore:Checkpoint directory .* not empty", "ignore:The dirpath has changed"
 )
 
 

@@ -103,10 +103,7 @@ def forward(function: Callable[..., Tensor]) -> Callable[[pytest.MonkeyPatch], N
     ids=["renamed", "no feed-forward", "no residual", "pre-norm"],
 )
 def test_another_model_is_another_picture(
-    change: Callable[[pytest.MonkeyPatch], None],
-    expected: list[str],
-    usual: bytes,
-    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[pytest.MonkeyPatch], None], expected: list[str], usual: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change(monkeypatch)
     changed = Transformer(SMALL, 11)
@@ -151,12 +148,7 @@ def unscaled(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
 def test_without_scaling_the_picture_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     before = style.svg(*architecture.draw_operations())
     monkeypatch.setattr(module, "attention_weights", unscaled)
-    assert [operation.label for operation in scaled_dot_product()] == [
-        "MatMul",
-        "Mask (opt.)",
-        "SoftMax",
-        "MatMul",
-    ]
+    assert [operation.label for operation in scaled_dot_product()] == ["MatMul", "Mask (opt.)", "SoftMax", "MatMul"]
     assert style.svg(*architecture.draw_operations()) != before
 
 

@@ -4,7 +4,7 @@ Cards that PyTorch cannot use are refused before training.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -18,30 +18,29 @@ from repro.runs import machine
 from repro.runs.machine import free_memory, granted, has_kernels, refuse_cards, visible
 from repro.runs.options import Precision
 
+Answer = Callable[..., None]
 CU130 = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"]
 
 
 @pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answer:
     """Has the driver's command answer with these lines."""
     for name in machine.HIDE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(machine, "OF_WSL", "")
     monkeypatch.setattr(machine, "ctypes", mock.Mock(CDLL=mock.Mock(side_effect=OSError)))
+    monkeypatch.setattr(machine, "present", machine.present.__wrapped__)  # it would be asked once
 
     def answer(*lines: str, code: int = 0) -> None:
         text = "".join(f"echo '{line}'\n" for line in lines)
         (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}exit {code}\n")
         (tmp_path / "nvidia-smi").chmod(0o755)
-        machine.present.cache_clear()
 
-    machine.present.cache_clear()
-    yield answer
-    machine.present.cache_clear()
+    return answer
 
 
-def test_the_driver_says_which_cards_there_are(driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_says_which_cards_there_are(driver: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert visible() == {}, "there is no driver"
     driver("NVIDIA A100", "Tesla T4")
     assert visible() == {"0": "NVIDIA A100", "1": "Tesla T4"}
@@ -54,9 +53,7 @@ def test_the_driver_says_which_cards_there_are(driver: Callable[..., None], monk
     assert visible() == {}
 
 
-def test_a_driver_that_fails_or_hangs_is_no_processor(
-    driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_driver_that_fails_is_no_processor(driver: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     driver("Failed to initialize NVML: Driver/library version mismatch", code=18)
     with pytest.raises(ValueError, match=r"exit status 18\. Failed .* mismatch\. Repair the driver.* --device cpu\.$"):
         refuse_cards("fp32")
@@ -68,19 +65,15 @@ def test_a_driver_that_fails_or_hangs_is_no_processor(
     refuse_cards("fp32")
 
 
-def test_the_command_of_wsl_is_found_and_without_one_pytorch_is_asked(
-    driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_command_pytorch_is_asked(driver: Answer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     driver("NVIDIA RTX A2000")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(machine, "OF_WSL", str(tmp_path))
-    assert visible() == {"0": "NVIDIA RTX A2000"}
+    assert visible() == {"0": "NVIDIA RTX A2000"}, "where Windows has it"
     (tmp_path / "nvidia-smi").unlink()
-    machine.present.cache_clear()
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda i: f"card {i}")
     assert visible() == {}, "without the driver's library"
-    machine.present.cache_clear()
     machine.ctypes.CDLL.side_effect = None  # type: ignore[attr-defined]
     assert visible() == {"0": "card 0", "1": "card 1"}
 
@@ -144,10 +137,9 @@ def test_the_processor_can_be_asked_for(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_cards_are_refused_before_processes_begin(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    driver: Answer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(machine, "present", lambda: ("Tesla T4",))
+    driver("Tesla T4")
     monkeypatch.setattr(experiment, "launch", lambda *_: pytest.fail("it began"))
     with pytest.raises(SystemExit) as ended:
         experiment.main("t", [], ["--scale=smoke", *places(tmp_path), "--devices=2"])
@@ -163,9 +155,7 @@ def test_cards_of_amd_are_counted(tmp_path: Path) -> None:
     assert machine.of_amd(tmp_path) == ("AMD GPU", "AMD GPU")
 
 
-def test_what_the_machine_has_and_what_its_control_group_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_memory_the_control_group_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: SimpleNamespace(available=2_000_000))
     assert free_memory(tmp_path) == 2_000_000
     for name, text in {
