@@ -118,3 +118,14 @@ def test_what_only_shows_is_run(line: str, tmp_path: Path, monkeypatch: pytest.M
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+GPU = (ROOT / "docs/gpu.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "cost"), re.findall(r"^\| `(\w+)` \| ([\d.]+ \| [\d.]+) \|$", GPU, re.MULTILINE))
+def test_hours_of_a_card_are_those_of_the_forecast(name: str, cost: str) -> None:
+    words = [f"experiments/{name}.py", "--scale=single_gpu", "--dry-run", "--hardware=h100", "--price=2.5"]
+    told = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r": ([\d.]+) hours, .*, ([\d.]+) in money\.", told) == [tuple(cost.split(" | "))]
+    assert told.partition("One h100: ")[2].partition(";")[0] in GPU
