@@ -72,7 +72,7 @@ MOST_LINES = {
     "web": 1_353,
     "experiment": 181,
     "cli": 1_409,
-    "tests": 33_607,
+    "tests": 33_609,
 }
 
 
