@@ -169,7 +169,10 @@ ALIGNMENT = "S26c"  # the statement that the Transformer is better than soft ali
 UNNAMED = r"\(R\)| Processor|\w+, (?=family)|, stepping \d+"  # of a processor's name, what tells no two apart
 WORTH = "text_sizes"  # the picture of what rows are worth on little text and on much
 TRIED = "laptop-20000-pairs"  # the first text of laptop; its present one was chosen for the effect of dropout on it
-ABOUT_LADDER = "Earlier systems as large as the base, by their means on dev; times are of the fastest run, and compare on one processor only."
+ABOUT_LADDER = (
+    "Earlier systems as large as the base, by their means on dev; times are of the fastest run, and compare on one "
+    "processor only."
+)
 ABOUT_TRIED = (
     "The generated text of laptop had 20,000 pairs at first, then 5,000, and has 3,000 now: it became smaller until "
     "dropout showed the paper's sign, and the sign of smoothing turned round with it. So C27a, C30a, C30e, C31a and "

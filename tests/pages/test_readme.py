@@ -126,9 +126,9 @@ def test_what_averaging_does_to_the_spread_and_the_order_of_rows_is_one_sentence
     runs = [spread(row, i, seed) for i, row in enumerate(("base", "h=1", "h=4")) for seed in range(9, 14)]
     others = [spread("h=16", 1, 9), spread("base", 0, 8), run("h=1", 14)]  # too few seeds, and seeds not declared
     assert _averaging([*runs, *others]) == (
-        "Scored by the mean of the last checkpoints instead of the last one, runs of a row differ between seeds 9 to 13 "
-        "less in log PPL (standard deviation 0.016 → 0.008) and not less in BLEU (standard deviation 1.58 → 3.16); the "
-        "two orders of 3 rows of Table 3 have a rank correlation of 1.00 in log PPL and −1.00 in BLEU."
+        "Scored by the mean of the last checkpoints instead of the last one, runs of a row differ between seeds 9 to "
+        "13 less in log PPL (standard deviation 0.016 → 0.008) and not less in BLEU (standard deviation 1.58 → 3.16); "
+        "the two orders of 3 rows of Table 3 have a rank correlation of 1.00 in log PPL and −1.00 in BLEU."
     )
     assert _averaging(runs[1:]) == "", "of two rows"
 
