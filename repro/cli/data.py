@@ -146,11 +146,12 @@ def _fetch_craft(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
-    from repro.corpora.prepare import prepare
     from repro.results.comparable import told_of
 
     name, pair = _name_and_pair(options.corpus)
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
+    from repro.corpora.prepare import prepare
+
     task: Task = Parsing() if name in TREEBANKS else Translation(pair)
     # the largest scale that reads this corpus
     of_corpus = [at for scale in SCALES.values() if (at := task.at(scale)).corpus == name]

@@ -200,7 +200,7 @@ def led(frame: DataFrame, over: Over) -> list[str]:
     return [
         f"{'above' if gap > 0 else 'below'} {beside} "
         + ("throughout" if places == "nowhere" else f"from {places.rpartition(', ')[2]} on")
-        if isinstance(beside, str)
+        if isinstance(beside, str) and isinstance(places, str)
         else ""
         for beside, places, gap in frame.reindex(columns=names).to_numpy()
     ]
