@@ -237,8 +237,8 @@ def _attention(scales: Iterable[ScaleData]) -> Iterator[Block]:
         for frame in (one.frames[name] for name in (LADDER, LONGER) if name in one.frames):
             yield _systems(frame[frame["row"].isin(rows) | (frame["table"] == LONGER)], one.result_set.everything)
     judged = [(one.runs.scale, of) for one in found for of in one.stated if of.claim.id == ALIGNMENT]
-    about = {f"{ALIGNMENT}, {of.sentence}, needs {of.claim.scale}" for _, of in judged}
-    yield Text(": ".join([*about, ", ".join(f"{scale} {of.verdict}" for scale, of in judged)]) + "." * bool(judged))
+    if told := ", ".join(f"{of.verdict} at {scale}" for scale, of in judged):
+        yield Text(f"{ALIGNMENT}, {judged[0][1].sentence}: {told}.")
 
 
 def _systems(frame: DataFrame, records: Iterable[Record]) -> Table:

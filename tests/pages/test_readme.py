@@ -255,7 +255,7 @@ def test_systems_before_the_transformer_stand_beside_it_with_what_they_cost() ->
         ["ByteNet, 3 x updates", "60", "15", "AMD EPYC (family 26, model 2)", "below base throughout"],
     ]
     assert lines[0][-5:-1] == ["100", "10", "AMD EPYC (family 25, model 2)", ""], "of the fastest of three"
-    assert "S26c, The Transformer is better than soft alignment, needs laptop: laptop not judged." in said
+    assert "S26c, The Transformer is better than soft alignment: not judged at laptop." in said
 
 
 def test_only_scales_that_settle_something_about_rows_have_a_column_small_ones_first() -> None:

@@ -80,7 +80,7 @@ def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> N
     assert behind.count(by_claim["C28b"]["verdict"]) == 1, "it stands above, and is not said again"
     assert "BLEU" in behind
     about = claims.locator("> p").all_inner_texts()
-    assert any("found from the size found with a chance" in text for text in about)
+    assert any("found from is the size that would have been" in text for text in about)
     claims.locator("#claim-C28b a", has_text="table3_A/h=1").click()
     assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
 
