@@ -73,8 +73,8 @@ MARKS: dict[Outcome, str] = {
 RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS = marked(
     "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. **paper** is the "
-    "same as printed, **ratio** ours over it. Where nothing was found, **found from** is the size that would have been, "
-    "with a chance of 80 %."
+    "same as printed, **ratio** ours over it. Where nothing was found, **found from** is the size that would have "
+    "been, with a chance of 80 %."
 )
 PROMISE = (
     f"Verdicts by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
